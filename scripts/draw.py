@@ -1,9 +1,10 @@
-"""Draws functions or sentences at random, for a reader with fresh eyes.
+"""Draws functions or sentences of the package at random, to judge how readable they are.
 
 python scripts/draw.py functions 20 --seed 1
 python scripts/draw.py sentences 50 --seed 1
 
-Sentences come from pages, docstrings and error messages. The same seed draws the same ones from the same code.
+Sentences come from pages of the documentation, docstrings and error messages. The same seed draws the same sentences from the
+same code.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*])")
 _SHORT = 25
-"""Texts with fewer characters are labels, not sentences."""
+"""Number of characters below which a text counts as a label and not as a sentence."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -38,7 +39,7 @@ def functions() -> list[str]:
 
 
 def sentences() -> list[str]:
-    """Returns the sentences of pages, docstrings and error messages, each with the place it stands at."""
+    """Returns the sentences of pages, docstrings and error messages, each with its place."""
     return [*_of_pages(), *_of_code()]
 
 

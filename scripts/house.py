@@ -2,7 +2,7 @@
 
 python scripts/house.py toolcaddie starlette httpx structlog
 
-Each argument is an importable package or a folder. The figures are a mirror and no limit: they show where to look.
+Each argument is an importable package or a folder. The figures are not limits; they show where to look.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 PARTICIPLES = frozenset(
     ["found", "said", "asked", "known", "kept", "told", "wanted", "given", "sent", "shown", "named", "lent", "chosen"]
 )
-"""Words that say what happened to a thing instead of what it is, where they stand alone as a name."""
+"""Participles: as the name of a variable, such a word says what happened to a thing and not what the thing is."""
 _QUESTION = re.compile(r"(What|How|Where|Who|Whom|Whose|Which|Why|Whether|When)\b")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -87,7 +87,7 @@ def figures_of(package: str) -> Figures:
 
 
 def table(figures: Sequence[Figures]) -> str:
-    """Returns the figures as a Markdown table, one column a package."""
+    """Returns the figures as a Markdown table with one column per package."""
     rows = [["", *(each.package for each in figures)], ["---"] * (len(figures) + 1)]
     rows += [[label, *(each.values[label] for each in figures)] for label in figures[0].values]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)

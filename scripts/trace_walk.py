@@ -1,12 +1,12 @@
-"""Counts how often a request changes file: calls, functions, files and changes of file of one library run and one gateway
-request, both warm. `--list` prints the walk itself, `--json` prints the figures as JSON.
+"""Counts how often the code of a request moves from file to file, for one library run and one gateway request. Both are measured
+on their second request. `--list` prints the calls themselves, `--json` prints the figures as JSON.
 
 python scripts/trace_walk.py
 python scripts/trace_walk.py --list library
 
-A change of file is a function of the package whose file is not that of the function before it, in the order of their first
-calls: how often a reader who follows the request turns to another file. `moves` counts the same over all calls, also those of a
-function that was called before. A generator or coroutine begins once. Comprehensions and lambdas belong to the function around
+The functions of the package are listed in the order of their first calls. A change of file is a function in another file than the
+function before it: a reader who follows the request turns to another file there. `moves` counts the same over all calls,
+including repeated ones. A generator or coroutine counts as called once. Comprehensions and lambdas belong to the function around
 them.
 """
 
@@ -87,7 +87,7 @@ def traced() -> Iterator[list[tuple[str, str]]]:
             if id(frame) in begun:
                 return
             begun.add(id(frame))
-            frames.append(frame)  # held, so that no other frame gets its id
+            frames.append(frame)  # kept alive, so that no other frame gets its id
         calls.append((code.co_filename.removeprefix(PACKAGE + "/"), code.co_qualname))
 
     frames: list[FrameType] = []
@@ -106,7 +106,7 @@ def reading(number: int) -> Callable[..., str]:
 
 
 async def library() -> Walk:
-    """A run over functions with one call, the second of its kind."""
+    """Traces the second of two equal runs of the library, each with one tool call."""
     runtime = Runtime(
         provider=ScriptedProvider(
             [call("read_7", {"city": "Turin"}), say("Fine."), call("read_7", {"city": "Turin"}), say("Fine.")]
@@ -122,7 +122,7 @@ async def library() -> Walk:
 
 
 async def through_gateway() -> Walk:
-    """A chat request with a client's own tools through the gateway, the second of its kind."""
+    """Traces the second of two equal chat requests through the gateway, with the client's own tools."""
     tools = [
         {
             "type": "function",

@@ -1,1 +1,1 @@
-"""What an attacker does to a real server, played and measured: `python -m security`."""
+"""Attacks on a real server, played and measured: `python -m security`. Not part of the installed package."""

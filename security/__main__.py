@@ -1,7 +1,7 @@
-"""What an attacker or a power cut would try: python -m security [NAME ...] [--quick] [--times N] [--json FILE]
+"""Plays attacks and power cuts against real processes: python -m security [NAME ...] [--quick] [--times N] [--json FILE]
 
-`kills` prints counts that must all be 0. `hostile` prints what each input was answered with, how long others waited and what
-memory it took. The exit status is 1 where something is not as it should be.
+`kills` prints how much was tried, and counts of damage, which must be 0. `hostile` prints for each hostile input the answer, the
+longest wait of another client, and the growth of memory. The exit status is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Finding(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How much is done."""
+    """The size of a run."""
 
     quick: bool = False
     times: int | None = None
-    """Kills of each sort; None: 200 of a server whose clients never retry, 50 of one whose clients retry with a key, and 150
-    of processes that resume runs; a few of each where it must be quick."""
+    """Number of kills of each kind. None: 200 of a server whose clients never retry, 50 of a server whose clients retry with a
+    key, and 150 of processes that resume runs; with `quick` a few of each."""
 
 
 def kills(options: Options) -> Sequence[Finding]:
-    """kill -9 at random moments: of a server under six clients that never retry, of one whose clients send an idempotency key
-    and retry what failed, and of processes that resume runs."""
+    """Kills processes with SIGKILL at random moments: a server with six clients that never retry, a server with six clients that
+    send an idempotency key and retry, and processes that resume runs."""
     plain, keyed, resumed = (options.times or number for number in ((5, 3, 6) if options.quick else (200, 50, 150)))
     return [
         *serves.killed(plain, keys=False, quick=options.quick),
@@ -48,7 +48,7 @@ def kills(options: Options) -> Sequence[Finding]:
 
 
 def hostile_inputs(options: Options) -> Sequence[Finding]:
-    """Inputs that are too large or too slow, and how long others wait beside them."""
+    """Sends inputs that are too large or too slow, and measures how long another client waits meanwhile."""
     return hostile.played(quick=options.quick)
 
 
@@ -57,10 +57,12 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {"kills": kills,
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m security", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(ATTACKS)}; all if none is named")
-    parser.add_argument("--quick", action="store_true", help="some of each: a few minutes instead of an hour")
-    parser.add_argument("--times", type=int, metavar="N", help="so many kills of each sort")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as well")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(ATTACKS)}; all without a name")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer kills and repetitions: a few minutes instead of an hour"
+    )
+    parser.add_argument("--times", type=int, metavar="N", help="number of kills of each kind")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to this file")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in ATTACKS]:
         parser.error(f"there is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}")

@@ -1,4 +1,7 @@
-"""The hostile inputs: each sends something to a server and gives the answer. Those without `refused` are large and allowed."""
+"""The hostile inputs of `security.hostile`: each sends something to a server and returns the answer. The beginning of a name is the
+kind of attack: H4 headers and connections, H5 patterns, H8 bodies, H9 contents of requests and answers. Inputs that begin with
+`allowed:` are as large as the bounds permit and must be answered.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +25,28 @@ catalogs = ["gym"]
 head_seconds = 2
 body_seconds = 4
 """
-"""As it ships, but for the patience: a run should not wait for a minute."""
+"""The default settings, except that the server waits for a slow client for seconds and not for a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
+    """One hostile input. The server must answer with one of `statuses`."""
+
     name: str
     play: Callable[[Server], Awaitable[Answer]]
     statuses: tuple[int, ...]
     says: str = ""
-    """Part of the sentence, mostly the setting it names."""
+    """Text that the error message must contain: usually the name of the setting."""
     prepare: Callable[[], None] = lambda: None
-    """Makes what is sent, before anything is measured."""
+    """Builds the data to send, before anything is measured."""
 
 
-# ---------------------------------------------------------------- what a client sends
+# ---------------------------------------------------------------- hostile clients
 
 
 @contextlib.asynccontextmanager
 async def of_requests(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[Attack]]]:
-    """Attacks by clients of a server that runs everything by itself."""
+    """Starts a server with the practice model, and yields it with the attacks by its clients."""
     async with serving(quiet=("/healthz", "chat"), settings=SETTINGS) as server:
         yield server, [*_of_headers(), *_of_bodies(quick), *_of_chats(), *_allowed()]
 
@@ -89,7 +94,8 @@ async def _silent(server: Server) -> Answer:
 
 
 async def _many(server: Server, count: int, sent: bytes, *, at_once: int = 100) -> Answer:
-    """The answer that most of so many connections got which all stop in the middle."""
+    """Opens `count` connections that send the same bytes and then nothing. Returns the answer with the highest status, or one
+    that says that nothing happened."""
     gate = asyncio.Semaphore(at_once)
 
     async def one() -> Answer:
@@ -139,7 +145,7 @@ def _of_bodies(quick: bool) -> list[Attack]:
 
 
 async def _unfinished(server: Server, count: int, *pieces: bytes) -> Answer:
-    """The highest status of so many at once."""
+    """Sends the same unfinished request on `count` connections at once. Returns the answer with the highest status."""
 
     async def one() -> Answer:
         async with server.connection() as (reader, writer):
@@ -190,7 +196,7 @@ def _of_chats() -> list[Attack]:
 
 
 def _allowed() -> list[Attack]:
-    """As large as the bounds allow: nobody is refused, and nobody else may notice."""
+    """Returns requests as large as the bounds permit: they must be answered, and must not delay others."""
     message = {"role": "user", "content": "freeze the membership of John"}
     long = {"role": "user", "content": "a word and another, " * (700 * 1024)}
     tools = [_tool(f"tool_{n}", f"Does thing {n} for customer {n % 17}.") for n in range(10_000)]
@@ -239,7 +245,7 @@ def _asked(name: str, says: str, made: Callable[[], bytes], status: int = 400) -
     return Attack(name=name, play=play, statuses=(status,), says=says, prepare=prepare)
 
 
-# ---------------------------------------------------------------- what an upstream answers, and a model calls
+# ---------------------------------------------------------------- hostile upstreams and models
 
 
 TOOLS = r"""
@@ -286,7 +292,8 @@ source = Source()
 
 @contextlib.asynccontextmanager
 async def of_upstreams(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[Attack]]]:
-    """Attacks by a model's server, and by what a model writes into its calls."""
+    """Starts a server behind a scripted upstream, and yields it with the attacks by that upstream: hostile answers, and hostile
+    arguments in the model's calls."""
     made: dict[str, Any] = {}
 
     def answer(asked: Any) -> Any:

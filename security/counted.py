@@ -1,4 +1,4 @@
-"""Counts: some say how much was tried, the others must be 0."""
+"""Counts that `security` reports: some say how much was tried, the others count damage and must be 0."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """One line of the table."""
+    """One line of the report."""
 
     what: str
     number: int
     must_be_zero: bool = False
     examples: Sequence[str] = ()
-    """Some of what was counted, to begin looking at."""
+    """Some of the counted things, as a start for an investigation."""
 
     @property
     def wrong(self) -> bool:
@@ -31,5 +31,5 @@ def tried(what: str, number: int) -> Count:
 
 
 def none_of(what: str, examples: Sequence[str]) -> Count:
-    """A count that must be 0."""
+    """Returns a count that must be 0: the number of `examples`."""
     return Count(what=what, number=len(examples), must_be_zero=True, examples=tuple(examples[:20]))

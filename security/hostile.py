@@ -1,11 +1,11 @@
-"""Hostile inputs against a real server while a quiet client asks for small things all the time.
+"""Sends hostile inputs to a real server, while another client (the quiet client) keeps sending small requests.
 
     python -m security hostile [--quick] [--json FILE]
 
-For each input: what the server answered, how long the quiet client waited at most, and how much memory the server took. The
-exit status is 1 where somebody else waited more than 200 ms, memory grew by more than 128 MiB, or the input was not refused with
-a status and a sentence. A wait that is too long is measured again: a stall of the server repeats, one of the machine does not.
-With `--quick`, which is for machines that do other work as well, a wait may take a second.
+It prints for each input the answer of the server, the longest wait of the quiet client, and the growth of the server's memory.
+The exit status is 1 if the quiet client waited more than 200 ms, memory grew by more than 128 MiB, or the answer did not have the
+expected status and sentence. A wait that is too long is measured again, because a delay by the server repeats and a delay by the
+machine does not. With `--quick`, which is for busy machines, a wait may take a second.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from security.server import Server
 from toolcaddie.core.bounds import MEGABYTE
 
 MOST_WAIT, MOST_WAIT_QUICK = 0.2, 1.0
-"""Seconds. The attacks stopped everybody for 2 to 60 before there were bounds."""
+"""The longest accepted wait of the quiet client in seconds, without and with `--quick`. Before there were bounds, the attacks
+stopped all clients for 2 to 60 seconds."""
 MOST_MEMORY = 128 * MEGABYTE
 _TRIES = 3
 _SETTLE = 0.3
 _ROUNDS = 5
-"""How often each is played where time is no matter: to one server, which must not wear out."""
+"""How often each input is sent without `--quick`, all to the same server, so that damage that adds up is noticed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One input as it was measured."""
+    """The measurement of one input."""
 
     name: str
     status: int
     sentence: str
     wait: float
-    """Seconds."""
+    """Longest wait of the quiet client in seconds."""
     memory: int
-    """Bytes."""
+    """Growth of the server's memory in bytes."""
     seconds: float
     wrong: str
-    """What should not be; empty: nothing."""
+    """What was wrong, as a text; empty: nothing."""
 
     def line(self) -> str:
         figures = (
@@ -50,7 +51,7 @@ class Outcome:
 
 
 async def measured(server: Server, attack: Attack, *, most_wait: float = MOST_WAIT) -> Outcome:
-    """The best of a few tries where one is not good enough."""
+    """Plays an attack, up to `_TRIES` times until nothing is wrong. Returns the last outcome."""
     attack.prepare()
     for _ in range(_TRIES):
         outcome = await _once(server, attack, most_wait)
@@ -104,5 +105,5 @@ async def _all(quick: bool) -> list[Outcome]:
 
 
 def played(*, quick: bool) -> list[Outcome]:
-    """All of them: status, longest wait of another request, memory, time, and what the client was told."""
+    """Plays all attacks and returns their outcomes."""
     return asyncio.run(_all(quick))

@@ -1,7 +1,8 @@
-"""The scripted model: its answers follow from the conversation alone, so that a repeated question gets the same answer.
+"""The scripted model of the kill tests. Its answers depend on the conversation alone, so that a repeated question gets the same
+answer.
 
-A request says `REQUEST-ID: write N`; the model writes the entries REQUEST-ID-1 to REQUEST-ID-N, one a round, counts them,
-and says that it is done. An entry that is in the book twice was written by two calls.
+The request `REQUEST-ID: write N` makes the model write the entries REQUEST-ID-1 to REQUEST-ID-N with one call per round, count
+the entries, and say that it is done. If an entry is in the file of effects twice, two calls wrote it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _SLOWEST = 0.05
 
 
 def request_text(request: str, entries: int) -> str:
-    """What a client says."""
+    """Returns the text of a client's request."""
     return f"{request}: write {entries}"
 
 
 async def answer_on_wire(body: Mapping[str, Any]) -> Reply:
-    """The answer to a chat-completions request."""
+    """Returns the answer to a chat-completions request, after a short random time."""
     await asyncio.sleep(random.uniform(0, _SLOWEST))
     messages = body["messages"]
     text = next(message["content"] for message in reversed(messages) if message["role"] == "user")
@@ -33,7 +34,7 @@ async def answer_on_wire(body: Mapping[str, Any]) -> Reply:
 
 
 async def answer_in_process(request: Any) -> Reply:
-    """The answer to a `ModelRequest`."""
+    """Returns the answer to a `ModelRequest`, after a short random time."""
     await asyncio.sleep(random.uniform(0, _SLOWEST))
     messages: Sequence[Any] = request.messages
     text = next(message.text for message in reversed(messages) if message.role == "user")

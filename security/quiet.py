@@ -1,9 +1,10 @@
-"""A quiet client in a process of its own: small requests all the time, and how long each of them waited.
+"""The quiet client of `security.hostile`, in a process of its own: it keeps sending small requests and prints how long each
+waited.
 
     python -m security.quiet 127.0.0.1 8321 /healthz chat
 
-Prints `time latency` for each request, in seconds of the monotonic clock, which all processes of a machine share. It ends when
-its standard input does. A wait of a second or more is a request that failed to be answered in time, whatever came later.
+It prints `start latency status` for each request, in seconds of the monotonic clock, which all processes of a machine share;
+status 0 means that there was no answer. It ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def main(words: list[str]) -> int:
     number = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
         connection = http.client.HTTPConnection(host, int(port), timeout=_PATIENCE)
-        for _ in range(10):  # a new connection now and then: those must be accepted too
+        for _ in range(10):  # then a new connection, because new ones must be accepted too
             started = time.monotonic()
             status = _asked(connection, wanted[number % len(wanted)])
             print(started, time.monotonic() - started, status, flush=True)
@@ -37,7 +38,7 @@ def main(words: list[str]) -> int:
 
 
 def _asked(connection: http.client.HTTPConnection, what: str) -> int:
-    """The status; 0: there was no answer."""
+    """Sends one request. Returns the status; 0: there was no answer."""
     try:
         if what == "chat":
             connection.request("POST", "/v1/chat/completions", _CHAT, {"content-type": "application/json"})

@@ -1,4 +1,4 @@
-"""What a database says of its runs, read by plain SQL: no code that is under attack judges itself here."""
+"""Reads from a database what is wrong after a kill. It uses plain SQL, so that the code under attack does not judge itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDED = ("call_finished", "call_unknown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """A database, and the file of effects beside it."""
+    """A database, and the file of effects, to which the tools write one entry per call."""
 
     database: Path
     effects: Path
@@ -36,14 +36,14 @@ class Book:
 
 
 def ownerless(book: Book, living: Sequence[int]) -> Sequence[str]:
-    """Runs that stand as running while no process of these ids lives that owns them."""
+    """Returns the runs with status `running` whose owner is not one of the living processes. `living`: their process ids."""
     owners = {number for number, label in book.rows("select number, label from owners") if _pid(label) in living}
     rows = book.rows("select run_id, owner from runs where status = 'running'")
     return [str(run_id) for run_id, owner in rows if owner not in owners]
 
 
 def stuck(book: Book) -> Sequence[str]:
-    """Runs that stand as pending and have no stored state to be resumed from."""
+    """Returns the runs with status `pending` that have no stored state from which they could be resumed."""
     return [
         str(run_id)
         for (run_id,) in book.rows(
@@ -54,7 +54,7 @@ def stuck(book: Book) -> Sequence[str]:
 
 
 def open_calls(book: Book) -> Sequence[str]:
-    """Calls of runs that are over, or wait, which were intended and have no end on record."""
+    """Returns the calls that have an intent but no end in the trail, of runs that are not running."""
     still: dict[tuple[str, str], None] = {}
     rows = book.rows(
         "select events.run_id, kind, data from events join runs on runs.run_id = events.run_id "
@@ -70,12 +70,12 @@ def open_calls(book: Book) -> Sequence[str]:
 
 
 def doubled(book: Book) -> Sequence[str]:
-    """Entries that were written more than once."""
+    """Returns the entries that were written more than once."""
     return [entry for entry, times in Counter(book.entries()).items() if times > 1]
 
 
 def unrecorded(book: Book) -> Sequence[str]:
-    """Entries that were written though no intent says so."""
+    """Returns the entries that were written without an intent in the trail."""
     intended = {
         json.loads(json.loads(str(data))["arguments"])["entry"]
         for (data,) in book.rows("select data from events where kind = 'call_intended'")
@@ -84,7 +84,7 @@ def unrecorded(book: Book) -> Sequence[str]:
 
 
 def of_all_runs(book: Book, living: Sequence[int], *, what: str) -> Sequence[Count]:
-    """The promises that hold at every moment, some seconds after the last start."""
+    """Returns the counts that must be 0 at every moment, from some seconds after the last start of a process."""
     return [
         none_of(f"{what}: runs that are running without a living owner", ownerless(book, living)),
         none_of(f"{what}: runs that are pending and cannot be resumed", stuck(book)),

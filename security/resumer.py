@@ -1,4 +1,5 @@
-"""A process that resumes whatever waits in a database, until it is killed: python -m security.resumer URL"""
+"""A process that resumes all runs that wait in a database until it is killed: python -m security.resumer URL. `security.resumes`
+starts it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _TOGETHER = 4
 
 
 class AsksOnce:
-    """Asks a person about the first entry of each request."""
+    """A policy that asks a person about the first entry of each request."""
 
     version = "1"
 
@@ -50,7 +51,7 @@ def runtime_over(database: Database, script: Any, **options: Any) -> Runtime:
 
 
 def finished(book: Book) -> Sequence[str]:
-    """The runs that are not completed."""
+    """Returns the runs that are not completed."""
     return [str(run_id) for (run_id,) in book.rows("select run_id from runs where status <> 'completed'")]
 
 
@@ -76,7 +77,7 @@ async def _resume(database: Database, runtime: Runtime, run_id: str) -> None:
         stored = await StoredRuns(database.store).find(run_id, None)
         approvals = {item.call.id: True for item in stored.state.pending if item.waiting}
         await runtime.resume(run_id, approvals=approvals)
-    except (RequestError, RunError) as error:  # another one was faster, or the run is not there any more
+    except (RequestError, RunError) as error:  # another process was faster, or the run no longer exists
         print(run_id, type(error).__name__, error, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,5 @@
-"""Processes that resume runs of one database, two at a time, killed in the middle."""
+"""Kills processes while they resume runs. Two processes work on one database; one of them is killed, and another takes its
+place."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ from security.tools import EFFECTS
 from toolcaddie.storage.database import Database
 
 _AT_ONCE = 12
-"""Runs that wait for the two processes."""
+"""Number of runs that wait for the two processes."""
 _ENTRIES = 3
 _GIVEN_UP = 180.0
 
 
 def killed(times: int) -> Sequence[Count]:
-    """The counts of so many kills."""
+    """Kills a process `times` times and returns the counts."""
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         return _Siege(Path(folder)).run(times)
 
@@ -53,14 +54,14 @@ class _Siege:
         return self.counts(times, left)
 
     async def kill_one_meanwhile(self) -> None:
-        """One of the two dies while there is work for both."""
+        """Kills one of the two processes while there is work for both."""
         killing = asyncio.create_task(asyncio.sleep(random.uniform(0.1, 1.2)))
         killing.add_done_callback(lambda _: self.kill(self.processes.pop(random.randrange(2))))
         await self.pause_some()
         await killing
 
     async def pause_some(self) -> None:
-        """Runs that wait for an approval, as many as make up the number again; at once taken up by the processes."""
+        """Starts runs that pause for an approval, until `_AT_ONCE` runs wait. The two processes resume them at once."""
         async with Database(self.url, lease=LEASE) as database:
             waiting = self.book.number("select count(*) from runs where status in ('pending', 'running')")
             runtime = runtime_over(database, answer_in_process, policy=AsksOnce())
@@ -83,7 +84,7 @@ class _Siege:
         process.communicate()
 
     def finish(self) -> Sequence[str]:
-        """Let what is left be resumed without another kill. The runs that could not be."""
+        """Lets the remaining runs be resumed without another kill. Returns the runs that could not be completed."""
         self.processes.append(self.start())
         until = time.monotonic() + _GIVEN_UP
         while (left := finished(self.book)) and time.monotonic() < until:

@@ -1,4 +1,5 @@
-"""A real `toolcaddie serve`, what it answers, how much memory it takes, and how long a quiet client beside it waits."""
+"""Starts a real `toolcaddie serve` with a quiet client beside it, sends requests to it, and reads its memory and the waits of the
+quiet client."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ _READ = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. `status` 0: the connection was closed without an answer."""
+    """The answer of a server. `status` 0: there was none, because the connection was closed or the time was over."""
 
     status: int
     text: str
 
     @property
     def sentence(self) -> str:
-        """The message of an error, or the beginning of whatever it was."""
+        """The message of an error, the text of a chat answer, or the beginning of any other answer."""
         try:
             said = json.loads(self.text)
             return str(said["error"]["message"] if "error" in said else said["choices"][0]["message"]["content"])
@@ -43,19 +44,19 @@ class Server:
     host: str
     port: int
     quiet: tuple[str, ...]
-    """What the quiet client asks for."""
+    """The requests of the quiet client: paths, or `chat`."""
     folder: Path
     waits: list[tuple[float, float, int]] = field(default_factory=list)
-    """When, how long, and with what status."""
+    """Start, seconds and status of each request of the quiet client."""
 
     @property
     def resident(self) -> int:
-        """Bytes of memory now."""
+        """Resident memory of the server in bytes."""
         return self._status("VmRSS")
 
     @property
     def peak(self) -> int:
-        """Bytes of memory at most, since `forget_peak`."""
+        """The largest resident memory since `forget_peak`, in bytes."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
@@ -74,7 +75,7 @@ class Server:
             writer.transport.abort()
 
     async def send(self, *pieces: bytes, seconds: float = 60.0) -> Answer:
-        """Sends the pieces until they are through or an answer comes, and reads that."""
+        """Sends the pieces on a new connection and returns the answer, which may come before all is sent."""
         async with self.connection() as (reader, writer):
             return await exchange(reader, writer, pieces, seconds)
 
@@ -82,7 +83,8 @@ class Server:
         return await self.send(chat_head(len(body)), body, **options)
 
     def longest_wait(self, since: float) -> tuple[float, int]:
-        """Seconds that a quiet request waited at most, and how many there were that began in this time or stood over it."""
+        """Returns the longest wait of the quiet client in seconds, and the number of its requests that ended after the moment
+        `since`. A failed request counts as an endless wait."""
         waits = [
             (1e9 if status != 200 else seconds) for start, seconds, status in self.waits if start + seconds >= since
         ]
@@ -98,7 +100,7 @@ def chat_head(length: int | None, *more: str) -> bytes:
 async def exchange(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pieces: tuple[bytes, ...], seconds: float
 ) -> Answer:
-    """An answer may come before everything is sent, and then nobody reads the rest."""
+    """Sends the pieces and returns the answer. If the answer comes first, the rest is not sent."""
 
     async def sending() -> None:
         with contextlib.suppress(ConnectionError):
@@ -135,7 +137,8 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
 async def serving(
     *words: str, quiet: tuple[str, ...], settings: str = "", tools: str = "", **environ: str
 ) -> AsyncIterator[Server]:
-    """A server in a folder of its own, and a quiet client that asks all the time."""
+    """Starts a server in a folder of its own, and a quiet client that keeps sending requests. `words`: further options of
+    `serve`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "toolcaddie.toml").write_text(settings)

@@ -1,4 +1,4 @@
-"""A server under six clients, killed at random moments and started again."""
+"""Kills a server with six clients at random moments, starts it again, and counts what the kills damaged."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from toolcaddie.testing.upstream import ScriptedUpstream
 
 CLIENTS = 6
 SETTLED_AFTER = 5.0
-"""Seconds after a restart until nothing may be left open."""
+"""Seconds after a restart after which no run and no call of the killed server may be left open."""
 
 _START_SECONDS = 60.0
 _RETRIES = 400
 _ASKED_AGAIN = 0.3
-"""The share of answered requests that are sent once more with their key."""
+"""Share of the answered requests that are sent once more with the same key."""
 _KEY = "test-key"
 
 
 def killed(times: int, *, keys: bool, quick: bool) -> Sequence[Count]:
-    """`keys`: clients send an `idempotency-key` and send again what failed. Without, they ask each thing once.
-    `quick`: looked at behind the last kill only."""
+    """Kills a server `times` times and returns the counts. `keys`: the clients send an idempotency key and repeat requests that
+    failed; without it they send each request once. `quick`: the database is checked only after the last kill."""
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the upstream's clients are killed all the time
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         return asyncio.run(_Siege(Path(folder), keys=keys, quick=quick).run(times))
@@ -47,7 +47,7 @@ def killed(times: int, *, keys: bool, quick: bool) -> Sequence[Count]:
 
 @dataclass(slots=True)
 class _Found:
-    """What was wrong at some check; a thing seen twice counts once."""
+    """The damage that the checks noticed. Damage that two checks notice counts once."""
 
     ownerless: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
@@ -92,7 +92,8 @@ class _Siege:
         return self.counts(times)
 
     async def wait_for_the_moment(self) -> None:
-        """Often before the sweep has settled what the kill before left, at other times behind a check."""
+        """Waits a random time: often so short that the new server has not yet cleaned up after the last kill, otherwise until
+        after a check."""
         moment = random.uniform(0.2, self.longest)
         if moment > SETTLED_AFTER:
             await asyncio.sleep(SETTLED_AFTER)
@@ -101,7 +102,7 @@ class _Siege:
         await asyncio.sleep(moment)
 
     async def check(self) -> None:
-        """What the kills before left open, with the server's own pid as the one that lives."""
+        """Collects what earlier kills left open. The current server is the only living process."""
         assert self.server is not None
         self.checks += 1
         self.found.ownerless |= set(await asyncio.to_thread(ownerless, self.book, [self.server.pid]))
@@ -153,7 +154,7 @@ class _Siege:
             self.server = None
 
     def end(self) -> None:
-        """The last one ends in order."""
+        """Stops the last server in an orderly way."""
         if self.server is not None:
             self.server.terminate()
             try:
@@ -169,11 +170,11 @@ class _Siege:
                 request = uuid.uuid4().hex
                 ended = await self.ask(session, request)
                 self.answers[ended] += 1
-                if ended == "lost":  # nobody is there
+                if ended == "lost":  # no server is running
                     await asyncio.sleep(random.uniform(0.0, 0.3))
 
     async def ask(self, session: aiohttp.ClientSession, request: str) -> str:
-        """How a request ended; with a key it is sent until there is an answer to it."""
+        """Sends a request and returns how it ended. With a key it is repeated until it is answered."""
         body = {
             "model": "gpt-test",
             "stream": random.random() < 0.5,
@@ -192,7 +193,7 @@ class _Siege:
     async def ask_again(
         self, session: aiohttp.ClientSession, body: object, headers: dict[str, str], before: str
     ) -> None:
-        """A request that had its answer must have the same one again, from whichever server."""
+        """Sends an answered request again. It must get the same answer, even from another server."""
         ended, said = await self.send(session, body, headers)
         if not ended.startswith("lost"):
             self.asked_again += 1

@@ -1,4 +1,4 @@
-"""The catalog of the processes that are killed: each write appends a line, so that effects can be counted."""
+"""The tools of the processes that are killed. Each write appends a line to a file, so that effects can be counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 from toolcaddie import tool
 
 EFFECTS = "SECURITY_EFFECTS"
-"""The variable that names the file."""
+"""Environment variable with the path of that file."""
 
 _SLOWEST = 0.03
 

@@ -84,7 +84,7 @@ def test_schemas_are_checked_unless_the_tool_is_the_clients() -> None:
 
 @pytest.mark.parametrize("schema", [{"default": object()}, {"description": "\ud800"}])
 def test_a_definition_that_is_no_json_is_named(schema: dict[str, Any]) -> None:
-    with pytest.raises(CatalogError, match=r"tool 'x'.* no JSON"):
+    with pytest.raises(CatalogError, match=r"tool 'x'.* is not JSON"):
         Catalog.of([Tool(name="ok"), Tool(name="x", input_schema=schema)])
     with pytest.raises(CatalogError, match="tool 'x': the definition is not JSON"):
         Catalog.of([Tool(name="ok"), Tool(name="x", input_schema=schema)], check_schemas=False)

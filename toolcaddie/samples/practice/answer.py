@@ -1,4 +1,5 @@
-"""The sentences of the practice model. Each begins with a signature, so that no one takes it for a language model."""
+"""The sentences that the practice model answers. `signed` puts a signature in front of each, so that no one takes it for a
+language model."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def failure(tool: str, content: str) -> str:
 
 
 def outcome(tool: str, content: str) -> str:
-    """Sums up a result: the number of rows and the first ones, or the first fields."""
+    """Returns a summary of a result: the number of rows and the first of them, or the first fields."""
     value = decoded(content)
     if not isinstance(value, Mapping | list):
         return f"I called {tool}; it says: {_short(str(value), _SHOWN_TEXT)}"

@@ -1,4 +1,4 @@
-"""A tool's arguments, filled from a message: by labels, choices, kinds of values, and key phrases.
+"""Fills the arguments of a tool from a message: by labels, choices, kinds of values, and key phrases. Used by the practice model.
 
 The rules apply one after the other, and a piece of the message is used for one argument only. An argument that no rule can fill
 gets its default, or is reported as missing.
@@ -39,13 +39,14 @@ _PHRASES = [
 
 @dataclass(kw_only=True)
 class Facts:
-    """The message as material for arguments. `used_spans` grows while they are filled, so that no piece is used twice."""
+    """A message with its mentions (names, dates and other values), from which arguments are filled. Each piece that an argument
+    takes is added to `used_spans`, so that no piece is used twice."""
 
     text: str
     mentions: tuple[Mention, ...]
     today: date
     ids: dict[str, Any] = field(default_factory=dict)
-    """Identifiers from other sources, by argument."""
+    """Identifiers that did not come from the message, by argument."""
     used_spans: list[tuple[int, int]] = field(default_factory=list)
 
     def free(self, *kinds: Kind) -> list[Mention]:
@@ -82,7 +83,7 @@ class Facts:
 
 
 def names_by_slot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
-    """Assigns names of the message to slots: the best pair first, until names or slots run out."""
+    """Assigns the names in the message to slots (arguments): the best pair first, until names or slots run out."""
     pairs = [(slot.name, name, _belonging(name, slot, facts)) for slot in slots for name in facts.free(*NAME_KINDS)]
     names: dict[str, Mention] = {}
     for slot_name, name, _ in sorted(pairs, key=lambda pair: -pair[2]):
@@ -92,7 +93,8 @@ def names_by_slot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
 
 
 def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
-    """Returns the score of a pair: the slot's word next to the name, "called" before a title, "for" or an 's at a person."""
+    """Returns how well a name fits a slot. Signs are: the slot's word stands next to the name, "called" stands before a title,
+    "for" stands before a person or an 's after one."""
     cue = {*facts.before(name.start, 1), *stems(facts.text[name.start : name.start + 6])}
     is_title = not cue.isdisjoint(stems("called named titled name title"))
     is_person = not cue.isdisjoint(("for", "to", "of", "from", "with", "by")) or facts.text[name.end :][1:2] == "s"
@@ -111,10 +113,10 @@ class Filled:
 
 
 def filled(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset()) -> Filled:
-    """Returns a tool's arguments. `insist`: optional ones to treat as required.
+    """Returns a tool's arguments. `insist`: names of optional arguments to treat as required.
 
-    All slots are tried with the surest rule first, then with the next, so that a guess never takes what another slot has a
-    label for; required slots come before optional ones.
+    The surest rule is applied to all slots before the next rule is, so that a guess never takes a value that belongs to the label
+    of another slot. Required slots come before optional ones.
     """
     needed = {slot.name for slot in tool.slots if slot.required} | insist
     values: dict[str, Any] = {slot.name: facts.ids[slot.name] for slot in tool.slots if slot.name in facts.ids}
@@ -185,12 +187,13 @@ def _choice_in(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if not places:
         return NOTHING
     changed = [place for place in places if {"to", "into", "as"}.intersection(facts.before(place[0], 1))]
-    choice = choices[(changed or places)[0][1]]  # of several, the one that is changed *to*
+    choice = choices[(changed or places)[0][1]]  # of several choices, the one after "to": the new value
     return NOTHING if not slot.required and slot.schema.get("default") == choice else choice
 
 
 def _places(facts: Facts, choice: Any) -> list[int]:
-    """Returns the places of a choice in the text, its words in a row; inside a longer name it is not a choice."""
+    """Returns the positions in the text at which the words of a choice follow each other. Words inside a longer name do not
+    count."""
     choice_stems = stems(str(choice))
     if not choice_stems or set(choice_stems) <= STOPS:
         return []
@@ -218,7 +221,7 @@ def _flag(slot: Slot, facts: Facts) -> Any:
 
 
 def kinds_of(slot: Slot) -> tuple[Kind, ...]:
-    """Returns the kinds of mention that a slot takes, the likeliest first; none: its name does not tell."""
+    """Returns the kinds of mention that a slot takes, the likeliest first. Empty: the slot's name does not tell."""
     hints = slot.words.union(stems(slot.format))
     hints |= {word for word, shape in (("date", "YYYY-MM"), ("time", "HH:MM")) if shape in slot.description}
     table = _KINDS["number" if slot.type in _NUMBERS else "text"]
@@ -258,7 +261,7 @@ def _day(slot: Slot, facts: Facts, end: int) -> Any:
     if dates := facts.free("date"):
         value, word = facts.take(dates[end]), dates[end].text.lower()
         if word.isalpha() and re.search(rf"\b{word}\b", f"{slot.description} {slot.schema.get('pattern', '')}".lower()):
-            return word  # the slot takes relative days itself, and the tool knows best which date that is
+            return word  # the tool accepts relative days such as "today" and knows best which date that is
         return value[:7] if by_month else f"{value}T00:00:00" if slot.format == "date-time" else value
     period = next((mention for mention in facts.mentions if mention.kind == "period"), None)
     # A period has two ends: using one does not use it up.
@@ -297,7 +300,8 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 def _count(slot: Slot, facts: Facts) -> Any:
-    """Returns a number next to one of the slot's words ("50 points", "capacity 20"), or the only number if the word occurs."""
+    """Returns a number next to one of the slot's words ("50 points", "capacity 20"), or the only number of the text if one of
+    these words occurs anywhere."""
     free = facts.free("number", "percent")
     if slot.words & _PAGING_WORDS:
         free = [
@@ -360,7 +364,7 @@ def value_for_slot(value: Any, slot: Slot) -> Any:
             if value in (NOTHING, "") or argument_errors({"properties": {"value": limits}}, {"value": value})
             else value
         )
-    except ValueError:  # invalid limits let all values pass
+    except ValueError:  # an invalid schema: its limits are ignored
         return value
 
 

@@ -1,4 +1,5 @@
-"""Steps of the practice model: words, calls, and requests for tools that it was not shown."""
+"""The two kinds of step that the practice model takes, a text or tool calls, and the calls with which it looks for further
+tools."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from toolcaddie.samples.practice.scene import Scene
 from toolcaddie.samples.practice.tools import KnownTool
 
 _MAX_TRIES = 2
+"""The largest number of calls of each tool that searches for tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ Step = Say | tuple[Call, ...]
 
 
 def call_of(tool: KnownTool, arguments: Mapping[str, Any]) -> Call:
-    """Returns the call of a tool, through `execute_tool` if it was not offered itself."""
+    """Returns the call of a tool, through `execute_tool` if the request does not offer the tool itself."""
     if tool.offered:
         return Call(name=tool.name, arguments=arguments)
     return Call(name=EXECUTE_TOOL, arguments={"tool_name": tool.name, "arguments": arguments})
@@ -49,7 +51,7 @@ def schema_call(tool: KnownTool, scene: Scene) -> tuple[Call, ...]:
 
 
 def query_of(scene: Scene) -> str:
-    """Returns the words of the request that could be a tool's, as written."""
+    """Returns the words of the request that may occur in a tool's definition, as written."""
     names = {
         stem
         for mention in scene.mentions
@@ -63,7 +65,7 @@ def query_of(scene: Scene) -> str:
 
 
 def look_further(scene: Scene, query: str) -> tuple[Call, ...]:
-    """Returns a call that searches for tools, if that is offered and was not done with this query."""
+    """Returns a call that searches for tools; empty if no search is offered, or if this query was searched for before."""
     for name in (REQUEST_MORE_TOOLS, SEARCH_TOOLS):
         if name in scene.box.meta and len(scene.calls_of(name)) < _MAX_TRIES:
             arguments = more_arguments(scene, query) if name == REQUEST_MORE_TOOLS else {"query": query}
@@ -73,7 +75,8 @@ def look_further(scene: Scene, query: str) -> tuple[Call, ...]:
 
 
 def more_arguments(scene: Scene, query: str) -> JsonObject:
-    """Returns the arguments of a request for more tools: a query if it takes one, else categories of its description."""
+    """Returns the arguments for `request_more_tools`: a query if the tool takes one, else categories from the tool's
+    description."""
     tool = scene.box.meta.get(REQUEST_MORE_TOOLS)
     if tool is None or any(slot.name == "query" for slot in tool.slots):
         return {"query": query}

@@ -1,6 +1,7 @@
-"""English for the practice model: words, verbs, and the mood of a message: it asks, orders or states.
+"""English for the practice model: words, families of verbs, and the mood of a message, which asks, orders or states something.
 
-General English only, from english.toml. Nothing here knows any catalog: the topic of a tool is read from its own definition.
+The words come from english.toml and are general English, without words of any catalog. The topic of a tool is read from the
+tool's own definition.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ ENGLISH: dict[str, Any] = tomllib.loads(files(__package__).joinpath("english.tom
 
 
 def pattern(name: str, section: str = "patterns", **parts: str) -> re.Pattern[str]:
-    """Returns a pattern of english.toml; `parts` replace their names in it."""
+    """Returns a compiled pattern of english.toml. Each `<<name>>` in it is replaced by the value of that name in `[parts]` or
+    `parts`."""
     text = "".join(ENGLISH[section][name])
     for part, value in (*ENGLISH["parts"].items(), *parts.items()):
         text = text.replace(f"<<{part}>>", value)
@@ -35,7 +37,7 @@ def pattern(name: str, section: str = "patterns", **parts: str) -> re.Pattern[st
 def words(text: str) -> list[str]:
     """Returns the folded words of a text or identifier; two-word verbs are one: "check in" and `check_in` are `checkin`."""
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # JSON may hold halves of characters, which no stemmer takes
+        text = text.encode("utf-8", "replace").decode()  # JSON may hold unpaired surrogates, which the stemmer refuses
     return split_words(_PHRASE.sub(r"\1\2", text))
 
 
@@ -60,7 +62,7 @@ VERBS: dict[str, frozenset[str]] = {
     for members in ENGLISH["verbs"].values()
     for verb in members.split()
 }
-"""Families of a verb, by its stem. A verb may have several: one can `register` a person or for an event."""
+"""Families of each verb, by the verb's stem. A verb may be in several: one can `register` a person, or register for an event."""
 
 
 def families_of(verbs: Iterable[str]) -> frozenset[str]:
@@ -69,7 +71,7 @@ def families_of(verbs: Iterable[str]) -> frozenset[str]:
 
 SMALL_TALK = pattern("small_talk")
 CALLED_OFF = pattern("called_off")
-"""Texts that cancel instead of answering a question."""
+"""Texts with which a user cancels a request instead of answering the model's question."""
 FIGURES = pattern("figures")
 """Texts that ask for numbers."""
 _POLITE, _QUESTION, _STATEMENT = pattern("polite"), pattern("question"), pattern("statement")
@@ -82,11 +84,12 @@ _MOODS: tuple[Mood, ...] = ("orders", "asks", "states")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The intent of a message: a question or a wish to see something; an order; a fact that calls for an action."""
+    """The intent of a message. `mood`: it asks (a question, or a wish to see something), orders, or states a fact that calls for
+    an action."""
 
     mood: Mood
     verb: str = ""
-    """Stem of the verb of an order; empty for the others."""
+    """Stem of the verb of an order; empty for other moods."""
 
     @property
     def families(self) -> frozenset[str]:
@@ -94,7 +97,8 @@ class Wish:
 
 
 def wish_of(text: str, *, verbs: Container[str] = ()) -> Wish:
-    """Reads a message. An order in any sentence makes it an order. `verbs`: stems that begin tools' names."""
+    """Returns the intent of a message. If any sentence is an order, the message is one. `verbs`: stems with which names of tools
+    begin."""
     sentences = [
         sentence for sentence in _SENTENCE_END.split(_PHRASE.sub(r"\1\2", text)) if set(words(sentence)) - STOPS
     ]
@@ -116,7 +120,8 @@ def _sentence_wish(core: str, verbs: Container[str]) -> Wish:
 
 
 def is_wish(text: str) -> bool:
-    """Returns True if a text is a wish, not just an answer: a question, or a verb with more than a name."""
+    """Returns True if a text is a new request and not only the answer to a question: it is a question itself, or begins with a
+    verb and has at least two more words."""
     core = _POLITE.sub("", text)
     first, *other_stems = stems(core) or [""]
     return bool(_QUESTION.match(core)) or (len(other_stems) > 1 and first in VERBS)

@@ -1,4 +1,5 @@
-"""Resolution of identifiers: from the message, from results so far, or from a tool that lists them."""
+"""Finds the identifiers that a tool takes (`client_id`): in the message, in earlier results, or with a tool that lists them. Used
+by the practice model."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _NAMING_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email", "phone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """A tool's identifiers so far: `facts` with their values, `calls` that find others, or a question."""
+    """The state of finding a tool's identifiers: `facts` with the values found so far, `calls` that may find the missing ones, or
+    a question for the user."""
 
     facts: Facts
     calls: tuple[Call, ...] = ()
@@ -50,7 +52,8 @@ class Identified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """An unresolved identifier, and the question to ask. `several`: there are too many candidates, not none."""
+    """The question to ask about an identifier that could not be found. `several`: True if there are too many candidates, False if
+    there is none."""
 
     question: str
     several: bool = False
@@ -77,7 +80,8 @@ def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolutio
 
 
 def _optional_ids(tool: KnownTool, scene: Scene) -> list[Slot]:
-    """Returns the optional identifiers whose thing the message mentions, or that are a reading tool's only use for a name."""
+    """Returns the optional identifiers worth finding: those whose thing the message names. If a tool that reads takes no required
+    identifier and the message has a name, all of its optional identifiers."""
     if any(slot.is_search for slot in tool.slots):
         return []
     reads_one = tool.reads and scene.is_named and not any(slot.is_id and slot.required for slot in tool.slots)
@@ -87,7 +91,8 @@ def _optional_ids(tool: KnownTool, scene: Scene) -> list[Slot]:
 def _id_of(
     slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
 ) -> Identified | Unknown | tuple[Call, ...]:
-    """Returns the identifier, calls that may find it, or a question. `name`: the thing's name in the message, if any."""
+    """Returns the identifier, calls that may find it, or a question. `name`: the mention that names
+    the thing, if there is one."""
     value = id_in_message(slot, facts)
     if value is not NOTHING:
         return Identified(value=value)
@@ -104,7 +109,7 @@ def _id_of(
 
 
 def _in_results(slot: Slot, name: Mention | None, facts: Facts, scene: Scene) -> Identified | Unknown | None:
-    """Returns the identifier from earlier results that fits the message; a question if several fit; None if none does."""
+    """Returns the identifier from earlier results that fits the message, a question if several fit, or None if no result fits."""
     history = [past_call for past_call in scene.history if past_call.name not in META_TOOLS]
     for past_call in (*reversed(scene.tool_calls), *reversed(history)):
         rows = _rows_with(slot, past_call, scene)
@@ -129,7 +134,8 @@ def _rows_with(slot: Slot, past_call: PastCall, scene: Scene) -> list[Row]:
 
 
 def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Scene) -> Identified | Unknown:
-    """Returns the row for "the second one" or "her": by its place, by an earlier mention, or the only one."""
+    """Returns the identifier for "the second one" or "her": of the row at that place, of the row mentioned before, or of the only
+    row. If several rows remain, returns a question."""
     if scene.ordinal is None:
         for mention in scene.earlier_mentions:
             rows = [hit.row for hit in matches(rows, mention.text) if mention.kind in _NAMING_KINDS] or rows
@@ -142,7 +148,8 @@ def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Sc
 def _best(
     hits: Sequence[Match], mention: Mention | None, slot: Slot, about: Sequence[str], scene: Scene
 ) -> Identified | Unknown:
-    """Returns the best fitting row; the other words of the message decide between equal ones."""
+    """Returns the identifier of the row that fits best. Between rows that fit equally, the other words of the message decide. If
+    several rows remain, returns a question."""
     spoken = {*words(scene.text), *stems(scene.text), *(str(mention.value) for mention in scene.mentions)}
     alike = [hit.row for hit in hits if hit.share >= hits[0].share - 0.05]
     counts = [sum(str(value) in spoken or share(str(value), spoken) == 1 for value in row.values()) for row in alike]
@@ -160,7 +167,8 @@ def _best(
 def _lookups(
     slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
 ) -> tuple[Call, ...]:
-    """Returns the next new call that may find the identifier: first a search for the name, then without it."""
+    """Returns the next call that may find the identifier and was not made before: first a search for the name, then a list
+    without it."""
     described = [word for word in re.findall(r"\w+", slot.description) if "_" in word.strip("_")]
     finders = (
         []
@@ -183,7 +191,8 @@ def _lookups(
 
 
 def _finders(slot: Slot, described: Sequence[str], scene: Scene) -> list[KnownTool]:
-    """Returns tools that may list the slot's things, the likeliest first; tools that its description names come before all."""
+    """Returns the tools that may list the slot's things, the likeliest first. Tools that are named in the slot's description come
+    first."""
     thing = stem(slot.thing)
     ranking = scene.box.ranked(SelectionQuery(text=f"list find {slot.thing} {slot.thing}s"), 16)
     listing = [tool for tool, _ in ranking if tool.reads and (not thing or thing in tool.stems)]
@@ -193,12 +202,13 @@ def _finders(slot: Slot, described: Sequence[str], scene: Scene) -> list[KnownTo
 
 
 def _may_show(tool: KnownTool, scene: Scene) -> bool:
-    """Returns True if the schema of a hidden tool can be requested, and the tool then called."""
+    """Returns True if the schema of a tool that is not offered can be requested, so that the tool can be called afterwards."""
     return {EXECUTE_TOOL, GET_TOOL_SCHEMA} <= set(scene.box.meta) and bool(schema_call(tool, scene))
 
 
 def _lookup_arguments(finder: KnownTool, name: Mention | None, facts: Facts, own: Facts) -> Iterator[Filled]:
-    """Yields arguments for a finder: a search for the slot's name, no search, a search for any other name."""
+    """Yields arguments for a tool that may list the identifier: a search for `name`, then no search, then a search for each other
+    name."""
     search = next((slot for slot in finder.slots if slot.is_search), None)
     needed = [slot for slot in finder.slots if slot.required and slot is not search]
     schema = {"properties": {slot.name: slot.schema for slot in needed}, "required": [slot.name for slot in needed]}

@@ -1,4 +1,5 @@
-"""Mentions in a message: names, dates, amounts and the like, each with its place in the text and a plain value."""
+"""Finds mentions in a message: names, dates, amounts and the like, each with its place in the text and a plain value. Used by the
+practice model."""
 
 from __future__ import annotations
 
@@ -37,10 +38,10 @@ class Mention:
 def mentions_of(
     text: str, *, today: date, name_stems: frozenset[str], tool_stems: frozenset[str]
 ) -> tuple[Mention, ...]:
-    """Returns every mention, in the order of the text, none overlapping another.
+    """Returns all mentions in the order of the text. They do not overlap.
 
-    `name_stems` stand in names of the tools at hand: capitals do not make them somebody's name. `tool_stems` stand
-    anywhere in their definitions: without capitals they are no name either.
+    `name_stems`: stems of words in the names of the offered tools. A word of these is not a name even if it is capitalised.
+    `tool_stems`: stems of all words in the definitions of these tools. A word of these is not a name unless it is capitalised.
     """
     mentions: list[Mention] = []
     for kind, finder, value_of in _FINDERS:
@@ -65,7 +66,7 @@ def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
     return Mention(kind=kind, text=text, start=match.start(), end=match.end(), value=value, unit=unit)
 
 
-# Readers of values: each takes a match and the day, and raises ValueError for an impossible value
+# Functions that return the value of a match. `today` is the current day. They raise ValueError for an impossible value.
 
 _NUMBER_NAMES = words(ENGLISH["words"]["numbers"])
 _ORDINALS, _CURRENCIES = ENGLISH["ordinals"], ENGLISH["currencies"]
@@ -189,7 +190,7 @@ _NAME = re.compile(
     rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al) )?{_CAPITAL})*)"
 )
 _SUBJECT = pattern("subject")
-"""Text that follows a name at the beginning of a sentence, but no other capitalised word there."""
+"""Text whose presence after the first word of a sentence shows that this capitalised word is a name."""
 _LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
 _CUES = listed("name_cues")
 _NO_NAME = {*words(ENGLISH["words"]["no_name"]), "i'm", "i'd", *_MONTHS, *_DAYS}
@@ -210,7 +211,8 @@ def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, i
 
 
 def _uncommon(text: str, tool_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yields names typed without capitals: two or more words that no tool uses, or one with an 's or after "for" and the like."""
+    """Yields names typed without capitals: two or more words in a row that no tool uses, or one such word with an 's or after a
+    word like "for"."""
     run: list[re.Match[str]] = []
     for match in [*_LETTERS.finditer(text), None]:
         is_name = match is not None and _may_be_name(match[1], tool_stems)

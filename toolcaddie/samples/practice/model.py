@@ -1,4 +1,5 @@
-"""The wire of the practice model: a request in, a reply out, whole or in pieces."""
+"""The practice model as a provider: it turns a `ModelRequest` into a `ModelReply`, whole or streamed. `steps` decides what it
+answers."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from toolcaddie.samples.practice.steps import forced_step, next_step, only_words
 MODEL = "practice"
 
 _PIECE = 24
-"""Characters of a streamed piece; short, so that callers meet the pieces of real streams."""
+"""Characters of a streamed piece. They are few, so that callers get several pieces, as in real streams."""
 
 
 class PracticeModel:
@@ -102,7 +103,7 @@ def _message(request: ModelRequest, step: Step) -> Message:
 
 def _tool_call(request: ModelRequest, index: int, call: Call) -> ToolCall:
     arguments = msgspec.json.encode(call.arguments).decode()
-    # The place in the conversation makes the id unique: the same call may be right again in a later turn.
+    # The id contains the place in the conversation, because an equal call in a later turn needs another id.
     place = f"{len(request.messages)}/{index}/{call.name}/{arguments}"
     return ToolCall(id=f"call_{hashlib.sha256(place.encode()).hexdigest()[:24]}", name=call.name, arguments=arguments)
 

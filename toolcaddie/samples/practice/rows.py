@@ -1,4 +1,5 @@
-"""Results of tools: their rows in JSON, the row that a text refers to, and the identifier in it."""
+"""Reads results of tools for the practice model: the rows in their JSON, the row that a text refers to, and the identifier in a
+row."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def decoded(content: str) -> Any:
 
 
 def is_error(content: str) -> bool:
-    """Returns True if a result reports a failure. The wire has no flag for it, so the words decide."""
+    """Returns True if a result reports a failure. Results in a model request have no flag for it, so the
+    words decide."""
     value = decoded(content)
     if isinstance(value, Mapping):
         return any(value.get(key) for key in ("error", "errors", "detail")) or value.get("success") is False
@@ -46,7 +48,8 @@ def wrong_fields(content: str) -> frozenset[str]:
 
 
 def rows_of(content: str) -> Sequence[Row]:
-    """Returns the rows of a result: its longest list of objects at any depth, or the result as the only row."""
+    """Returns the rows of a result: its longest list of objects, up to three levels deep, or the result itself as the only
+    row."""
     value = decoded(content)
     rows = max(_lists(value, depth=3), key=len, default=[])
     while (
@@ -71,7 +74,7 @@ _NOT_NAMING = listed("not_naming")
 def names_of(row: Row) -> list[str]:
     """Returns the values that a person would use as the row's name, the likeliest first; first and last name are joined.
 
-    A row with a name of its own is called by that; the names of others in it ("trainer", "owner") are not its own.
+    If the row has a field such as `name`, names of other things in the row (`trainer_name`, "owner") do not count.
     """
     parts = [str(row[key]) for key in ("first_name", "last_name", "firstName", "lastName") if row.get(key)]
     texts = [(words(key), value) for key, value in row.items() if isinstance(value, str) and 0 < len(value) <= 80]
@@ -89,7 +92,7 @@ def label_of(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A row and the share of its name in a text; 1: the whole name."""
+    """A row, and the share of the words of its name that a text contains; 1: all of them."""
 
     row: Row
     share: float
@@ -111,8 +114,9 @@ def share(value: str, mentioned: Container[str]) -> float:
 
 
 def identifier(row: Row, slot: Slot, *, about: Container[str]) -> Any:
-    """The value of a row that a slot takes, or None: the field of the same name; else the row's own `id` where the row is
-    the thing. `about`: stems of the tool the row came from."""
+    """Returns the value of a row for the slot of an identifier, or None. It is the field with the name of the slot. If there is
+    none and the row is about the slot's thing, it is the row's `id`. `about`: stems of the name of the tool that returned the
+    row."""
     flat = {"".join(words(key)): value for key, value in row.items() if value is not None}
     is_the_thing = not slot.thing or stem(slot.thing) in about
     keys = ["".join(slot.parts), *(["id", "uuid"] if is_the_thing else [])]

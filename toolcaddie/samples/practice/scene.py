@@ -1,4 +1,5 @@
-"""A request as the practice model reads it: the user's wish, the calls for it so far, and the conversation before."""
+"""A request as the practice model reads it: the wish (what the user wants now), the calls made for it so far (the trail), and the
+conversation before."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from toolcaddie.samples.practice.rows import decoded, is_error
 from toolcaddie.samples.practice.tools import KnownTool, Slot, Toolbox, is_tool, toolbox_of
 
 LONGEST = 2_000
-"""Most characters of a message that are read; the rules seldom find anything later."""
+"""The number of characters of a message that are read; the rules seldom find anything after them."""
 
 _TODAY, _POINTING = pattern("today"), pattern("pointing")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PastCall:
-    """A call of this conversation with its result, without the wrapping `execute_tool`."""
+    """A call of this conversation and its result. A call through `execute_tool` is stored as a call of the inner tool."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -40,10 +41,12 @@ class PastCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
+    """A request with everything that the rules need to know about it."""
+
     text: str
-    """The wish; an answer to a question of ours follows the wish that it belongs to."""
+    """The text of the wish. If the practice model asked about the wish, the user's answer is appended."""
     before: str
-    """The same user's wish before this one."""
+    """The text of the wish before this one; empty: there is none."""
     trail: tuple[PastCall, ...]
     """Calls for this wish so far."""
     history: tuple[PastCall, ...]
@@ -51,7 +54,7 @@ class Scene:
     box: Toolbox
     today: date
     called_off: bool = False
-    """True if the user answered our question by cancelling the wish."""
+    """True if the user cancelled the wish when the practice model asked about it."""
 
     @cached_property
     def wish(self) -> Wish:
@@ -80,7 +83,7 @@ class Scene:
 
     @property
     def ordinal(self) -> int | None:
-        """Place that the message refers to, if any: 0 is the first, -1 the last."""
+        """The place in a list that the message refers to ("the first one"), or None: 0 is the first, -1 the last."""
         return next((mention.value for mention in self.mentions if mention.kind == "ordinal"), None)
 
     @property
@@ -106,7 +109,7 @@ class Scene:
         return [past_call for past_call in self.trail if past_call.name not in META_TOOLS]
 
     def tool_of(self, past_call: PastCall) -> KnownTool:
-        """Returns the tool that was called; only its name if it is not offered."""
+        """Returns the tool that was called; without definition if the tool is not known."""
         return self.box.tools.get(past_call.name) or KnownTool(name=past_call.name, offered=False)
 
     def has_called(self, name: str, arguments: Mapping[str, Any]) -> bool:
@@ -140,7 +143,7 @@ def scene_of(request: ModelRequest, *, today: date, only: frozenset[str] | None 
 def _wishes(messages: Sequence[Message]) -> tuple[list[str], bool]:
     """Returns the last two wishes, and True if the last one was cancelled.
 
-    An answer to a question of ours joins the wish that the question is about, unless it is a wish of its own.
+    The answer to a question of the practice model is appended to the wish that the question is about, unless it is a new wish.
     """
     texts: list[str] = []
     questioned = called_off = False
@@ -185,7 +188,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _shown_tools(trail: Iterable[PastCall]) -> Iterator[Mapping[str, Any]]:
-    """Yields the tools in the results of meta tools."""
+    """Yields the definitions of tools in the results of meta tools."""
     for past_call in trail:
         value = decoded(past_call.content)
         if past_call.name in (SEARCH_TOOLS, LIST_TOOLS):

@@ -1,8 +1,8 @@
 """The next step of the practice model: tool calls or a text.
 
-It is a pure function of the conversation, as a model is. It checks in this order: does a tool fit? was it called? could another
-tool find a missing identifier? The conversation contains its earlier calls, so that it never repeats one, and it stops after a
-few.
+The step depends on the conversation alone. The rules ask in this order: does a tool fit, was it called already, can another tool
+find a missing identifier? The conversation contains the earlier calls, so that no call is repeated; after `MAX_CALLS` calls the
+practice model stops.
 """
 
 from __future__ import annotations
@@ -31,18 +31,23 @@ from toolcaddie.samples.practice.scene import PastCall, Scene
 from toolcaddie.samples.practice.tools import KnownTool, Slot
 
 MAX_CALLS = 12
-"""Most calls for one request of the user."""
+"""The largest number of calls for one request of the user."""
 
 _MAX_TRIES = 2
+"""The largest number of calls of the tool that fits, if it refuses its arguments."""
+
 _FIGURES = listed("figures")
+
 _SISTER_SHARE = 0.7
-"""Share of the score of the best tool with the same nouns: a word in one tool's description counts for related tools too."""
+"""Share by which a tool's score is moved towards that of the best tool with the same nouns in its name, because a word in the
+description of one of these tools says something about all of them."""
+
 _FITS = 0.25
-"""Least score of a tool that fits."""
+"""The lowest score of a tool that fits."""
 
 
 def next_step(scene: Scene) -> Step:
-    """Returns the next step if the model may choose."""
+    """Returns the next step if the request does not force a tool call."""
     step = _free_step(scene)
     if isinstance(step, Say) and RESPOND in scene.box.meta:
         return (Call(name=RESPOND, arguments={"message": answer.signed(step.text)}),)
@@ -50,7 +55,7 @@ def next_step(scene: Scene) -> Step:
 
 
 def forced_step(scene: Scene, name: str | None) -> Step:
-    """Returns the next step if a tool must be called: the named one, or any if `name` is None."""
+    """Returns the next step if a tool must be called: the tool `name`, or any tool if it is None."""
     step = next_step(scene)
     if not isinstance(step, Say) and (name is None or all(call.name == name for call in step)):
         return step
@@ -74,7 +79,7 @@ def choices(scene: Scene) -> list[tuple[KnownTool, float]]:
     for tool, score in scene.ranking:
         topics[tool.nouns] = max(score, topics.get(tool.nouns, 0.0))
     weighed = [(tool, score + _SISTER_SHARE * (topics[tool.nouns] - score)) for tool, score in scene.ranking]
-    weighed = [(tool, score * _means_factor(tool, scene) * _use(tool, scene)) for tool, score in weighed]
+    weighed = [(tool, score * _words_factor(tool, scene) * _values_factor(tool, scene)) for tool, score in weighed]
     return sorted(weighed, key=lambda choice: -choice[1])
 
 
@@ -87,14 +92,15 @@ def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
     return (not tool.reads or READ in wish.families) and tool.does(wish.verb)
 
 
-def _means_factor(tool: KnownTool, scene: Scene) -> float:
-    """Returns the factor of a tool's verb. Counting things and listing them are often two tools."""
+def _words_factor(tool: KnownTool, scene: Scene) -> float:
+    """Returns the factor for the score of a tool by the words of its name: low if the verb does not fit the wish, and lower if
+    only one of wish and tool is about figures, because counting things and listing them are often two tools."""
     verb = 0.5 if not _verb_fits(tool, scene) else 1.2 if scene.wish.verb in tool.name_stems else 1.0
     figures = bool(FIGURES.search(scene.text)) == (not _FIGURES.isdisjoint(tool.name_stems))
     return verb * (1.0 if figures else 0.75)
 
 
-def _use(tool: KnownTool, scene: Scene) -> float:
+def _values_factor(tool: KnownTool, scene: Scene) -> float:
     """Returns a lower factor for a tool whose required values the message lacks, or that cannot use the message's values.
 
     Missing identifiers do not count, because they can be looked up by name.
@@ -145,7 +151,8 @@ def _small_talk(scene: Scene) -> Say | None:
 
 
 def _accomplished(scene: Scene) -> Say | None:
-    """Reports a change that was made: one request causes one change, even if more tools were offered since."""
+    """Reports the change that was made, or returns None. One wish causes only one change, even if more tools are offered
+    afterwards."""
     tool_calls = [
         past_call for past_call in scene.tool_calls if not past_call.failed and scene.tool_of(past_call).changes
     ]
@@ -164,7 +171,8 @@ def _report(scene: Scene) -> Say:
 
 
 def _pursued(tool: KnownTool, scene: Scene) -> Step:
-    """Calls the tool if its arguments are complete, else a tool that finds them, else asks; then reports the outcome."""
+    """Returns the next step towards the outcome of a tool. If the tool was called with success, its outcome is reported.
+    Otherwise it is called if its arguments are complete; else a tool that finds them is called, or the user is asked."""
     calls = scene.calls_of(tool.name)
     if calls and not calls[-1].failed:
         return _outcome_sentence(tool, calls[-1], scene)
@@ -208,7 +216,7 @@ def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def _stand_in(slot: Slot, scene: Scene) -> Any:
-    """Returns a made-up value of the right type, as a model under `required` would."""
+    """Returns a made-up value of the right type, as a language model does that is forced to call a tool."""
     if slot.choices:
         return slot.choices[0]
     if "default" in slot.schema:

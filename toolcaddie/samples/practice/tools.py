@@ -1,4 +1,5 @@
-"""The tools of a conversation, read from their definitions, and the product's selector over them."""
+"""The tools of a conversation as the practice model knows them, read from their definitions, and Toolcaddie's selector, which
+ranks them. A slot is one argument of a tool."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _SEARCHES, _NAMING, _PLAIN, _ID_ENDINGS = map(listed, ("search", "naming", "plai
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """One argument of a tool. `type` is JSON Schema's; of a union the first that is not null."""
+    """One argument of a tool. `type` is its type in JSON Schema; if there are several, the first that is not null."""
 
     name: str
     type: str
@@ -36,7 +37,7 @@ class Slot:
 
     @cached_property
     def parts(self) -> list[str]:
-        """The words of the name."""
+        """The words of the argument's name."""
         return words(self.name) or [self.name]
 
     @cached_property
@@ -70,7 +71,8 @@ class Slot:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownTool:
-    """A tool that can be called, directly or through `execute_tool`. `schema` is None until it was shown."""
+    """A tool that can be called, directly or through `execute_tool`. `schema` is None until the
+    model has been shown it."""
 
     name: str
     description: str = ""
@@ -98,12 +100,12 @@ class KnownTool:
 
     @cached_property
     def families(self) -> frozenset[str]:
-        """Families of the verbs in its name."""
+        """Families of the verbs in the tool's name."""
         return families_of(self.name_stems)
 
     @cached_property
     def nouns(self) -> frozenset[str]:
-        """Stems of the name's other words, the tool's topic."""
+        """Stems of the words in the tool's name that are not verbs: the tool's topic."""
         return frozenset(word for word in self.name_stems if word not in VERBS and word not in _PLAIN)
 
     @property
@@ -112,14 +114,16 @@ class KnownTool:
 
     @property
     def changes(self) -> bool:
-        """True if its name has a verb, and none of reading or computing; or an unknown verb that its description begins with."""
+        """True if the name of the tool has a known verb and no verb of reading or computing. If it has no known verb: True if its
+        first word is also the first word of the description, so that it seems to be a verb. Conversions of a stored thing count
+        as changes."""
         if not self.families:
             return self.opening == next(iter(self.name_stems), None)
         converts = "convert" in self.families and any(slot.is_id and slot.required for slot in self.slots)
         return converts or self.families.isdisjoint(ANSWERING)
 
     def does(self, verb: str) -> bool:
-        """Returns True if a verb names the tool's action, or is of the same family."""
+        """Returns True if the verb, or a verb of the same family, names the tool's action."""
         own = {*self.name_stems, self.opening}
         return verb in own or not families_of([verb]).isdisjoint(self.families | VERBS.get(self.opening, frozenset()))
 
@@ -161,7 +165,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _resolved(node: Any, root: JsonObject) -> JsonObject:
     """Returns a subschema with its reference into the same document resolved."""
-    for _ in range(8):  # a chain of references that is longer is a ring
+    for _ in range(8):  # a longer chain of references is taken for a cycle
         if isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             target, rest = resolve(root, node["$ref"]), {key: node[key] for key in node if key != "$ref"}
             node = {**target, **rest} if isinstance(target, Mapping) else rest
@@ -170,7 +174,7 @@ def _resolved(node: Any, root: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Toolbox:
-    """All tools known in a conversation, with the meta tools apart."""
+    """All tools known in a conversation. Meta tools (tools that find and call other tools) are separate."""
 
     tools: Mapping[str, KnownTool]
     meta: Mapping[str, KnownTool]
@@ -185,13 +189,13 @@ class Toolbox:
         return View(catalog=Catalog.of(tools, check_schemas=False))
 
     def ranked(self, query: SelectionQuery, limit: int) -> list[tuple[KnownTool, float]]:
-        """Returns the tools that match, the best first, each with how well it does, 0 to 1."""
+        """Returns the tools that match, the best first, each with its score, 0 to 1."""
         matches = _SELECTOR.ranked(self._view, query, limit).tools
         return [(self.tools[match.tool.name], match.score) for match in matches]
 
     @cached_property
     def verbs(self) -> frozenset[str]:
-        """First words of the tools' names: verbs of this catalog, whether we know them or not."""
+        """First words of the tools' names. They count as verbs, even if english.toml does not contain them."""
         return frozenset(tool.name_stems[0] for tool in self.tools.values() if tool.name_stems)
 
     @cached_property
@@ -206,8 +210,9 @@ class Toolbox:
 def toolbox_of(
     offered: Iterable[Any], shown_tools: Iterable[Mapping[str, Any]] = (), *, only: frozenset[str] | None = None
 ) -> Toolbox:
-    """Returns the tools of a request, from OpenAI's function format as mappings or as raw JSON, and those that answers of
-    meta tools have shown; other kinds are omitted. `only`: names of those that may be called; None: all."""
+    """Returns the tools of a request. `offered`: its definitions in OpenAI's function format, as mappings or raw JSON; other
+    kinds are omitted. `shown_tools`: definitions from the results of meta tools. `only`: names of the offered tools that may be
+    called; None: all."""
     return _toolbox(tuple(map(_canonical, offered)), tuple(map(_canonical, shown_tools)), only)
 
 
@@ -219,7 +224,7 @@ def _canonical(definition: Any) -> bytes:
 
 @lru_cache(maxsize=64)
 def _toolbox(offered: tuple[bytes, ...], shown_tools: tuple[bytes, ...], only: frozenset[str] | None) -> Toolbox:
-    """Returns the toolbox, cached because every call of a conversation has the same tools."""
+    """Returns the toolbox. It is cached, because all requests of a conversation have the same tools."""
     functions: list[Any] = [_mapping(msgspec.json.decode(definition)).get("function") for definition in offered]
     known = [
         _tool(body, offered=True) for body in functions if is_tool(body) and (only is None or body["name"] in only)
