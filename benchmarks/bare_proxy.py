@@ -1,4 +1,5 @@
-"""A proxy that does nothing, on the gateway's server and client libraries: the baseline for the gateway's cost.
+"""A proxy that only passes requests on, with the same server and client libraries as the gateway: the baseline for the gateway's
+cost.
 
 python -m benchmarks.bare_proxy --upstream http://127.0.0.1:9000/v1 --port 9001
 """

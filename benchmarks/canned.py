@@ -1,4 +1,5 @@
-"""The same short answer on four wires, plain and as a stream of 20 events, written from each API's event grammar."""
+"""The same short answer in the formats of four APIs, whole and as a stream of 20 events. Used by the benchmark servers
+(`benchmarks.upstream`)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class Canned:
 
     plain: bytes
     events: tuple[bytes, ...]
-    """As sent over the wire, each with its blank line."""
+    """The events of the stream as they are sent, each with its blank line."""
 
 
 def _pieces(events_around: int) -> list[str]:
@@ -186,4 +187,4 @@ CANNED: Mapping[bytes, Canned] = {
     b":generateContent": _generate(),
     b":streamGenerateContent": _generate(),
 }
-"""By the ending of the request's path."""
+"""The answers, by the ending of the request's path."""

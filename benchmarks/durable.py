@@ -1,8 +1,8 @@
 """The cost of waiting until the rows of an answer are on disk: python -m benchmarks.durable
 
-The same run, which calls no tool, takes turns with two trails in one SQLite file. With `[storage] durable = "intent"`, a trail
-waits for the disk before a call acts; with "answer", it also waits at the end of each answer. The model answers at once, so
-the time of a run is that of Toolcaddie and the disk. Milliseconds.
+Equal runs, which call no tool, take turns with two settings of the trail in one SQLite file. With `[storage] durable = "intent"`,
+a trail waits for the disk before a call acts; with "answer", it also waits at the end of each answer. The model answers at once,
+so the time of a run is that of Toolcaddie and the disk. The figures are milliseconds.
 """
 
 from __future__ import annotations

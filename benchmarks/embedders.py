@@ -42,11 +42,11 @@ class Row:
     goal_ms: float
     tools: int
     catalog_s: float
-    """Without stored vectors."""
+    """Seconds for the vectors of the catalog, if none are stored."""
     again_s: float
-    """With the vectors stored by the first time."""
+    """Seconds for the same catalog with the vectors stored before."""
     cosine: float
-    """Cosine with the exact vector, mean over the requests."""
+    """Cosine between the vector and the exact one, mean over the requests."""
 
 
 def run(tools: int = TOOLS, requests: int = REQUESTS) -> list[Row]:
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
 
 
 def _measured(runtime: Runtime, tools: int, texts: Sequence[str], exact: np.ndarray) -> Row:
-    minilm(runtime=runtime)  # onnx builds its graph only once ever; the start measured below is a usual one
+    minilm(runtime=runtime)  # onnx builds its graph at the very first start only, which is not measured
     started = time.perf_counter()
     embedder = minilm(runtime=runtime)
     load_s = time.perf_counter() - started

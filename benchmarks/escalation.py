@@ -1,12 +1,14 @@
-"""The gain of forcing a tool call: success, model calls and time, compared with a single attempt and with nudges alone.
+"""The gain of forced tool use: success, model calls and time, compared with a single attempt and with nudges (a sentence added to
+the message) alone.
 
 python -m benchmarks.escalation [--quick]
 
-Scripted models behind real HTTP servers. The complete failure model:
+The models are scripted and answer behind real HTTP servers. They fail as follows:
 
 - A request that forces by words alone, with or without a nudge, is answered without a tool call with probability p,
-  independently each time. Real models do not fail independently: a tool they overlooked once they overlook again. So a second
-  table repeats p = 0.5 with stubborn requests: half of the failures are requests that no words change, the others are as before.
+  independently each time. Real models do not fail independently: they overlook again a tool that they overlooked before. So a
+  second table repeats p = 0.5 with stubborn requests: half of the failures are requests that no words change, the others are as
+  before.
 - A server that honours choices always calls a tool if the choice is `required` or a named tool; one that ignores choices treats
   such a request as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
 - A call, once made, is the right one, and the servers answer at once. Added milliseconds are CPU time of client and server, both
@@ -93,7 +95,8 @@ class Strategy:
     name: str
     attempts: int = ATTEMPTS
     steps: str = "all"
-    """`words`: nudges alone; `all`: the steps in the capability table; `unknown`: all, for a server without a row there."""
+    """`words`: nudges alone; `all`: the steps that the capability table allows; `unknown`: all steps, for a server without a row
+    in the table."""
     fallback: bool = False
 
 
@@ -115,12 +118,12 @@ class Row:
     strategy: str
     success: float
     gain: float
-    """Successful calls divided by those of a single attempt, minus 1."""
+    """Requests with a tool call, divided by those of a single attempt, minus 1."""
     calls: float
-    """Model calls a request, on average."""
+    """Mean number of model calls per request."""
     calls_p95: int
     added_ms: float
-    """CPU of client and server beyond a single attempt, on average; the model itself takes no time."""
+    """Mean CPU milliseconds of client and server per request, minus those of a single attempt; the model takes no time."""
     goal: float | None = None
 
 

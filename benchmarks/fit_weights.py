@@ -1,4 +1,4 @@
-"""Fits the weights of the word rankers over all labelled sets together, and compares them with the shipped weights.
+"""Fits the weights of the word rankers to all labelled sets together, and compares them with the shipped weights.
 
 python -m benchmarks.fit_weights [--write]
 
@@ -44,7 +44,7 @@ def main() -> None:
         print(f"{name:<12} {fit.start[name]:.3g} -> {weight:.3g}")
     print(f"gain on requests not seen: {fit.gain.value:+.4f} [{fit.gain.low:+.4f}, {fit.gain.high:+.4f}]")
     weights = fit.weights if fit.recommended else fit.start
-    print("the fitted ones are better" if fit.recommended else "no gain beyond chance: the shipped ones stay")
+    print("the fitted ones are better" if fit.recommended else "no gain beyond chance: the shipped weights stay")
     if write:
         comment, *_ = WEIGHTS_FILE.read_text().partition("\n\n")
         Path(WEIGHTS_FILE).write_text("\n".join([comment, "", *(f"{k} = {v:.3g}" for k, v in weights.items())]) + "\n")

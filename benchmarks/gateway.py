@@ -2,9 +2,9 @@
 
 python -m benchmarks.gateway [--quick] [--without-litellm]
 
-One cheap upstream answers all of them. In each repetition every server gets its turn, in a changing order, so that other work
-on the machine affects all of them alike. Figures are medians over the repetitions; ratios are taken within a repetition.
-"Added" is the median latency through a server minus the median latency of the upstream itself.
+One upstream that needs nearly no time answers the requests of all servers. In each repetition every server gets its turn, in a
+changing order, so that other work on the machine affects all of them alike. Figures are medians over the repetitions; ratios are
+taken within a repetition. "Added" is the median latency through a server minus the median latency of the upstream itself.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from benchmarks.servers import NotAvailableError, Server
 DIRECT, BARE, OURS, LITELLM = "upstream", "bare proxy", "toolcaddie", "litellm"
 
 GOAL_CPU_RATIO = 1.3
-"""Without tools: CPU of ours over CPU of the bare proxy."""
+"""Goal for requests without tools: CPU of the gateway divided by CPU of the bare proxy."""
 GOAL_ADDED_MS = 3.0
-"""With 300 tools, one connection: added latency, median."""
+"""Goal for 300 tools and one connection: median of the added latency."""
 GOAL_LITELLM = 10.0
-"""Added latency of litellm over ours."""
+"""Goal: added latency of litellm divided by that of the gateway."""
 
 _DIFFERENT_REQUESTS = 40
-"""Different requests that take turns. They carry the same tools, as those of one client do."""
+"""Number of different requests that take turns. All have the same tools, like the requests of one client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ CASES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The medians of a server in a case, or a `note` why there are none."""
+    """The medians of a server in a case, or a `note` that says why there are none."""
 
     case: Case
     server: str
@@ -81,9 +81,9 @@ class Row:
     cpu_ms: float = 0.0
     per_second: float = 0.0
     cpu_ratio: float = 0.0
-    """CPU over the bare proxy's."""
+    """CPU divided by that of the bare proxy."""
     added_ratio: float = 0.0
-    """Added latency over ours."""
+    """Added latency divided by that of the gateway."""
     note: str = ""
 
 

@@ -1,4 +1,5 @@
-"""Helpers that the selection benchmarks share: public labelled sets, their baselines, and our selector.
+"""Helpers of the selection benchmarks: public labelled sets (requests with the right tools), the other selection methods that are
+compared (baselines), and our selector.
 
 The sets are in a folder `shared` beside the project, or in the folder that TOOLCADDIE_SHARED names. Baselines need
 `pip install --group bench`; a baseline whose packages are missing is omitted, with a message.
@@ -41,8 +42,7 @@ SETS = (
 )
 LEXICAL_BASELINES = ("fastmcp_bm25", "rank_bm25", "bm25s", "tfidf_char", "rrf_lex")
 MODEL_BASELINES = ("minilm", "minilm_full", "rrf", "rrf_full")
-"""Baselines that embed with the same model as ours, so that both compare the same vectors. `full` includes a tool's
-parameters."""
+"""Baselines that use vectors. They get the vectors of the same model as our selector. `full` includes a tool's parameters."""
 _FULL = "_full"
 CACHE = Path(tempfile.gettempdir()) / "toolcaddie-bench"
 
@@ -76,7 +76,7 @@ def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict
         try:
             make.warm()
         except ImportError as error:
-            print(f"left out: {name} needs {error.name}", file=sys.stderr)
+            print(f"omitted: {name} needs {error.name}", file=sys.stderr)
         else:
             available[name] = partial(make, full=1) if name.endswith(_FULL) else make
     return available

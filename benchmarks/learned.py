@@ -48,7 +48,7 @@ LARGE = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A labelled set as read by our selector and by the baselines."""
+    """A part of a labelled set, in the forms that our selector and the baselines read."""
 
     name: str
     catalog: Catalog
@@ -171,7 +171,8 @@ def _warm(rank: Any, part: Part) -> Rank:
 
 
 def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
-    """Measures logs unrelated to a catalog: of tools it does not have, and of its tools after requests of another set."""
+    """Measures logs that do not fit a catalog: logs of other tools, and logs in which the right tools follow requests of another
+    set."""
     others = {"toole": "clinc150", "clinc150": "toole", "sgd": "clinc150", "seal": "sgd"}
     for name, other in others.items():
         if name not in arguments.sets:

@@ -2,9 +2,9 @@
 
 python -m benchmarks.left_out
 
-Each of the gym's 129 tools that belong to a category is the right one once, with preset `budget`. The first stage names the
-tool's own category or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no
-model is called: how much worse a small model chooses among 16 tools than among 8 is not measured here.
+With preset `budget`, each of the gym's 129 tools that belong to a category is the right tool of one case. The first stage names
+the tool's category, or a wrong one (its neighbour); then the model may request the right category once. Nothing is random and no
+model is called. So this does not measure how much worse a small model chooses among 16 tools than among 8.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Reach:
 
     budget: int
     right: float
-    """The first stage named its category."""
+    """The share if the first stage names the right category."""
     wrong: float
-    """It named another."""
+    """The share if it names a wrong one."""
     mended: float
-    """It named another, then the model asked for the right one."""
+    """The share if it names a wrong one and the model then requests the right one."""
     tokens: float
     mended_tokens: float
 
@@ -52,9 +52,9 @@ class Shares:
 
     categories: int
     minimum: int
-    """With at least two places each, cut at 8: source 000."""
+    """Number of categories served if each gets at least two places, cut at 8 (preset `budget`)."""
     fair: int
-    """With at least one place each: policy `fair`."""
+    """Number of categories served if each gets at least one place (policy `fair`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ class Listed:
     """Tokens of the list of categories in a request."""
 
     in_schema: int
-    """In the description of the meta tool, so only where the meta tool is sent."""
+    """Tokens in the description of the meta tool, which are sent only with the meta tool."""
     in_prompt: int
-    """In the system prompt, so in every request, plain chat too."""
+    """Tokens in the system prompt, which are sent with every request, also in plain chat."""
 
 
 Row = Reach | Shares | Listed

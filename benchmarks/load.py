@@ -1,4 +1,5 @@
-"""A closed-loop client: several connections, each of which sends its next request as soon as it has its answer."""
+"""The client of the gateway benchmark. It has several connections; each sends its next request as soon as the last one is
+answered."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Load:
     async def block(
         self, server: Server, bodies: Sequence[bytes], *, connections: int, requests: int, seconds: float
     ) -> Measured:
-        """Sends at most `requests` requests, begun within `seconds`. Raises `WrongAnswerError`."""
+        """Sends at most `requests` requests; none begins after `seconds`. Raises `WrongAnswerError`."""
         times: list[float] = []
         waiting = itertools.islice(itertools.cycle(bodies), requests)
         cpu, started = server.cpu_seconds(), time.perf_counter()

@@ -1,9 +1,9 @@
-"""The loop's own cost: CPU of one model round with 24 tools, where model and tool take nearly no time.
+"""The cost of the tool-calling loop itself: CPU of one round with 24 tools, a model and a tool that take nearly no time.
 
 python -m benchmarks.loop
 
-A round is one model call and the one tool call it asks for, through every gate. Its cost is the slope: a run of four rounds
-minus a run of one, divided by three. The cost of a whole run of one round (with selection, first and last event, the answer)
+A round is one model call and one tool call with all checks. Its cost is the difference between runs of four rounds and of one
+round, divided by three. The cost of a whole run of one round (with selection, first and last event, the answer)
 is printed too. CPU is that of the whole process, so the thread that writes the trail counts.
 
 The second table is the cost of the start of a request among hundreds of tools: CPU from the call of `run` to the first model
@@ -63,28 +63,28 @@ class Row:
     tools: str
     round_ms: float
     run_ms: float
-    """A whole run of one round and an answer."""
+    """CPU of a whole run with one round and an answer."""
     goal_ms: float = GOAL_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The start of a request among so many tools: medians, except `left_bytes`."""
+    """The start of a request among many tools. The figures are medians, except `left_bytes`."""
 
     tools: int
     preset: str
     first_ms: float
-    """The first request of a process, which makes the index."""
+    """CPU of the first request of a process, which builds the index."""
     start_ms: float
-    """CPU until the request to the model."""
+    """CPU of a later request until the request to the model."""
     most_kb: float
     """Peak memory of one request."""
     left_bytes: float
-    """Memory still in use after a request, mean over all of them."""
+    """Memory still in use after a request, mean over all requests."""
 
 
 def run(repetitions: int = REPETITIONS, runs: int = RUNS) -> list[Row]:
-    """Measures reading tools and writing ones, whose intent has to be on disk before they run."""
+    """Measures a tool that reads and a tool that writes. The intent of a writing call must be on disk before the tool runs."""
     with _discarded_log():
         return [
             uvloop.run(_row(sinks, read_only, repetitions, runs))
@@ -170,7 +170,7 @@ async def _traced(provider: ScriptedProvider) -> int:
 
 
 def _message(number: int) -> str:
-    """Returns one of a few messages: words are cached once looked up, which is not a cost of the request."""
+    """Returns one of a few messages. Their words are looked up only once, so that this cost does not count."""
     return f"count the invoices of customer {number % _MEMORY_RUNS}"
 
 

@@ -5,9 +5,9 @@
 
 Machines are noisy, and a slow phase lasts for seconds. So each state runs in a process of its own, and both take turns within
 a second or two (before, after, after, before, ...). After every ten pairs the processes are started again, because memory may
-be laid out better in one than in the other. The result is the median ratio with its 95 % interval by order statistics. A
-figure holds if the interval lies below `--most` (1.05: five percent slower); the exit status is 1 if all of an interval lies
-above it.
+be laid out better in one than in the other. The result is the median ratio with its 95 % interval by order statistics. The
+verdict is `holds` if the interval lies below `--most` (1.05: five percent slower), `slower` if it lies above, and otherwise
+`open`. The exit status is 1 if any figure is slower.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from benchmarks.load import Load, Measured
 from benchmarks.servers import Server
 
 _SITTING = 10
-"""Pairs measured by the same processes."""
+"""Number of pairs that the same processes measure."""
 
 _BLOCKS: Mapping[str, Mapping[str, int]] = {
     "loop": {"repetitions": 1},
@@ -73,7 +73,7 @@ class Ratio:
     high: float
 
     def verdict(self, most: float) -> str:
-        """Returns `holds` if the interval excludes such a slowdown, `slower` if all of it lies above, else `open`."""
+        """Returns `holds` if the whole interval lies below `most`, `slower` if the whole interval lies above it, else `open`."""
         return "holds" if self.high < most else "slower" if self.low > most else "open"
 
 
@@ -113,7 +113,7 @@ def _turns(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figu
 
 @contextlib.contextmanager
 def _worker(tree: Path, name: str) -> Iterator[Turn]:
-    """A process of one state that measures once per turn."""
+    """Starts a process of one state, which measures once per turn."""
     command = [str(servers.python_of(tree)), "-c", _WORKER, name, json.dumps(_BLOCKS[name])]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     with subprocess.Popen(
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--names", nargs="*", default=NAMES, choices=NAMES)
-    parser.add_argument("--most", type=float, default=1.05, help="the ratio a figure may rise to [1.05]")
+    parser.add_argument("--most", type=float, default=1.05, help="the largest accepted ratio of a figure [1.05]")
     options = parser.parse_args(arguments)
     verdicts: Counter[str] = Counter()
     for name in options.names:

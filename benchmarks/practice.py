@@ -3,7 +3,7 @@
     python -m benchmarks.practice [SEED ...]
 
 A request counts if its expected calls were made, in order and with the expected arguments, and the gym's database afterwards
-equals one in which only the expected calls were made. So other calls may only read.
+equals one in which only the expected calls were made. So further calls do not matter if they only read.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from toolcaddie.providers.openai_chat import OpenAIChat
 ROUNDS = 7
 CALLS = 200
 GOAL = 1 / 3
-"""The largest share of the official package's CPU."""
+"""Goal: the largest share of the official package's CPU that our adapter may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,10 @@ class Row:
     package: str
     package_ms: float
     part: float
-    """Ours divided by theirs: the median of each round's quotient, which a busy machine disturbs less than the two figures."""
+    """CPU of our adapter divided by that of the official package: the median of the ratios of all rounds, which a busy machine
+    disturbs less than the two figures."""
     forward_ms: float | None = None
-    """The raw pass-through, read to its end; None if there is none."""
+    """CPU of a request whose answer is passed through unread; None: the adapter has no such way."""
 
 
 def run(rounds: int = ROUNDS, calls: int = CALLS) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The time of a selection, from query to allotted `Selection`, at 137, 1,000 and 10,000 tools, on one core.
+"""The time from a query to the finished `Selection`, in catalogs of 137, 1,000 and 10,000 tools, on one core.
 
 python -m benchmarks.selection
 """

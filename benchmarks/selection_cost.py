@@ -1,4 +1,5 @@
-"""The cost and recall of selection in catalogs of several sizes, compared with the baselines."""
+"""Measures cost and recall of selection in catalogs of several sizes, compared with other methods (baselines).
+`benchmarks.selection_quality` prints the figures."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from toolcaddie.selection.selector import Selector
 SIZES = (199, 5_000, 25_031)
 TIMED = 1_000
 BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
-"""Baselines whose time is measured too, and the number of requests for it."""
+"""Baselines whose time is measured too, each with the number of requests."""
 DILUTED = ("rrf_lex", "minilm", "rrf")
 """Baselines whose recall is measured in the larger catalogs too."""
 CHANGES = 50
@@ -36,7 +37,7 @@ Spent = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """The time from query to allotted selection, or to a baseline's first 24 tools, in milliseconds.
+    """The time from a query to the finished selection, or to a baseline's first 24 tools, in milliseconds.
 
     `cpu` is the thread's own time, which other work on the machine does not affect.
     """
@@ -58,7 +59,7 @@ class Cost:
     changes: Mapping[str, Times]
     """Time from the changed list of tools to the first selection, by change: one tool `added`, one `removed`."""
     times: Mapping[str, Times]
-    """By `presets.SIGNALS`, without those that need an embedder, and by baseline."""
+    """Times by name: the names in `presets.SIGNALS` that need no embedder, and the baselines."""
     recall: Mapping[str, float]
     """recall@5 on toole's requests, by `presets.SIGNALS` and by baseline."""
 
@@ -79,7 +80,7 @@ def cost(
 def _cost(
     bench: Path, size: int, signals: Sequence[str], baseline_names: Sequence[str], runtime: Runtime, cache: Path
 ) -> Cost:
-    """Measures toole's requests, with its tools among so many others that the catalog has this size."""
+    """Measures the requests of the set `toole`, in a catalog of this size that contains the set's tools and others."""
     view, requests = _diluted(bench / "sets", size)
     requests = random.Random(1).sample(requests, TIMED)
     index_s, index_cpu_s, index_mb = _index(view, requests)
@@ -162,7 +163,7 @@ def _times(spent: Sequence[Spent]) -> Times:
 
 
 def _changes(ours: Selector, view: View, requests: Sequence[LabelledRequest]) -> Mapping[str, Times]:
-    """Measures a series of changes, each applied to the catalog left by the one before."""
+    """Measures a series of changes. Each changes the catalog that the change before it produced."""
     choose, catalog = random.Random(2), view.catalog
 
     def changed(change: Callable[[Catalog], Catalog], query: SelectionQuery) -> None:

@@ -2,8 +2,9 @@
 
 python -m benchmarks.selection_quality [--sets toole,sgd] [--baselines bm25s,rrf_lex] [--signals lexical,plain] [--json FILE]
 
-Ours is the default preset, three times: with words alone (`lexical`), with the word table that every install includes
-(`plain`), and with all-MiniLM-L6-v2 (`embedding`). Vectors are stored in a folder and used again by the next run.
+Our selector, with the default preset, is measured three times: with words alone (`lexical`), with the word table that every
+install includes (`plain`), and with all-MiniLM-L6-v2 (`embedding`). Vectors are stored in a folder and used again by the next
+run.
 """
 
 from __future__ import annotations
@@ -45,24 +46,26 @@ from toolcaddie.selection.rankers.embedding import tool_texts
 HISTORIES = (0, 4)
 """Messages of history that a baseline gets: none, or the last four."""
 SEVERAL = ("toole_multi", "seal")
-"""Sets whose requests need several tools."""
+"""Labelled sets whose requests need several tools."""
 
 MEANS = {"lexical": 0.835, "plain": 0.86, "embedding": 0.89}
 DILUTIONS = {"lexical": 0.47, "plain": 0.54, "embedding": 0.69}
 BEHIND = {"lexical": 0.005, "embedding": 0.01}
-"""The largest distance of any set from its best baseline: for `lexical` of the lexical ones, for `embedding` of all."""
+"""Goal: the largest accepted distance of any set from its best baseline. `lexical` is compared with lexical baselines,
+`embedding` with all."""
 NO_FITS = {"lexical": 0.83, "embedding": 0.89}
 FALSE_NOTHING = 0.02
 TIMES_MS = {199: (0.4, 1.5), 5_000: (0.8, 3.0), 25_031: (3.0, 10.0)}
-"""p50 and p99 of `lexical`, by size of catalog."""
+"""Goals for p50 and p99 of `lexical` in milliseconds, by size of the catalog."""
 INDEX_S, INDEX_MB, CHANGE_MS = 5.0, 200.0, 5.0
 ABOVE = 1e-9
-"""The least difference that counts as above."""
+"""The smallest difference that counts as above the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """The shares of selections that report no fitting tool, if there is one (`false`) and if there is none (`caught`)."""
+    """The shares of selections that report that nothing fits: wrongly, among requests with a right tool (`false`), and rightly,
+    among requests without one (`caught`)."""
 
     false: float
     caught: float | None
@@ -76,7 +79,7 @@ class Row:
     ours: Mapping[str, Measured]
     floors: Mapping[str, Floor]
     baselines: Mapping[str, Measured]
-    """By name and messages of history: `bm25s/4`."""
+    """Figures of the baselines, by name and number of earlier messages: `bm25s/4`."""
 
     def best(self, metric: str, *, lexical: bool = False) -> tuple[str, float]:
         """Returns the baseline that is best for this set."""

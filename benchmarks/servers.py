@@ -1,4 +1,5 @@
-"""The measured servers, each in a process of its own: the upstream, the bare proxy, our gateway, litellm's proxy."""
+"""Starts the servers of the gateway benchmark, each in a process of its own: the upstream, the bare proxy, our gateway, litellm's
+proxy."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ class Server:
     base_url: str
     pid: int
     headers: Mapping[str, str]
-    """Sent with every request."""
+    """Headers that the client sends with every request."""
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time of the process so far, of all its threads (the kernel's clock of that process)."""
@@ -89,14 +90,14 @@ def litellm(target: str) -> Iterator[Server]:
         config = Path(folder) / "config.yaml"
         config.write_text(_LITELLM_CONFIG.format(upstream=target))
         command = [str(_VENV / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
-        key = f"sk-{secrets.token_hex(32)}"  # it does not start without one
+        key = f"sk-{secrets.token_hex(32)}"  # litellm does not start without a key
         settings = {"LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": key}
         with _started("litellm", [*command, "--telemetry", "False"], port, settings, key=key) as server:
             yield server
 
 
 def python_of(tree: Path) -> Path:
-    """Returns the Python of a checkout: that of its .venv, or this one."""
+    """Returns the path of the Python to use for a checkout: the one in its .venv, or the running one."""
     own = tree / ".venv" / "bin" / "python"
     return own if own.exists() else Path(sys.executable)
 
@@ -120,7 +121,7 @@ def _install_litellm() -> None:
 def _started(
     name: str, command: list[str], port: int, environment: Mapping[str, str], *, key: str = "", folder: Path = _ROOT
 ) -> Iterator[Server]:
-    """Starts a server in `folder`, from which `python -m` imports first."""
+    """Starts a server with `folder` as its working directory, so that `python -m` imports from there first."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("TOOLCADDIE_", "OPENAI_"))}
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, env={**inherited, **environment}, stdout=output, stderr=output, cwd=folder)
@@ -142,7 +143,7 @@ def _started(
 
 
 def _answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
-    """Returns true once the server lists its models, false if it does not in time."""
+    """Waits until the server lists its models. Returns True then, or False if it does not in time."""
     until = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < until:
         request = urllib.request.Request(f"{server.base_url}/models", headers=dict(server.headers))

@@ -1,8 +1,9 @@
-"""The goals of `tool_config`: more successful tool calls, less latency, less cost. Measured on whole runs.
+"""Measures the goals of `tool_config` on whole runs: more successful tool calls, less latency, less cost.
 
 python -m benchmarks.tool_config_goals [--quick]
 
-An agent with `tool_config` and one without, each a `Runtime` that calls a scripted model behind a real HTTP server. In full:
+An agent with `tool_config` is compared with an agent without it. Each is a `Runtime` that calls a scripted model behind a real
+HTTP server. There are three parts:
 
 - **Forcing.** The model answers a request in words with probability p, independently each time, and otherwise calls the right
   tool; the servers are those of `benchmarks.escalation`. A chat succeeds if the tool ran. The fallback is a second server of the
@@ -69,7 +70,7 @@ class Forcing:
 
     @property
     def gain(self) -> float:
-        """Successful calls with forcing divided by those without, minus 1."""
+        """Share of chats whose tool ran with forcing, divided by the share without it, minus 1."""
         return self.forced / self.alone - 1
 
     @property
@@ -83,17 +84,18 @@ class Caching:
     repeated: float
     """The probability that a chat repeats an earlier question."""
     hits: float
-    """The share of chats that did."""
+    """The share of chats that repeated an earlier question."""
     without_ms: float
-    """The median of a chat without the cache."""
+    """The median time of a chat without the cache."""
     miss_ms: float
-    """The median of the chats whose tool ran."""
+    """The median time of the chats whose tool ran."""
     hit_ms: float
-    """The median of the chats whose result came from the cache."""
+    """The median time of the chats whose result came from the cache."""
 
     @property
     def with_ms(self) -> float:
-        """Both medians weighted by their shares: a plain average would show every pause of the machine."""
+        """The time of a chat with the cache: both medians, weighted by their shares. An average would include every pause of the
+        machine."""
         return self.hits * self.hit_ms + (1 - self.hits) * self.miss_ms
 
     @property
@@ -247,7 +249,7 @@ async def caching(
 
 
 def _questions(requests: int, repeated: float) -> list[int]:
-    """Returns numbers of questions, of which such a share repeats an earlier one."""
+    """Returns the numbers of questions. The share `repeated` of them repeats an earlier question."""
     chance, questions = random.Random(SEED), [0]
     while len(questions) < requests:
         again = chance.random() < repeated

@@ -1,4 +1,4 @@
-"""A provider of canned answers on four wires, plain or as a stream, which takes nearly no time; in its own process.
+"""A model server for benchmarks, which takes nearly no time: fixed answers in the formats of four APIs, whole or streamed.
 
 python -m benchmarks.upstream --port 9000
 
@@ -43,7 +43,7 @@ _MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:
 
 
 class _Connection(asyncio.Protocol):
-    """Just enough HTTP/1.1 to know where a request ends and whether it wants a stream."""
+    """A connection with a minimal HTTP/1.1 parser, which finds the end of a request and whether it wants a stream."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -82,14 +82,15 @@ class _Connection(asyncio.Protocol):
             self._transport.write(_PLAIN[ending])
 
     def _write_from(self, stream: Sequence[bytes], position: int) -> None:
-        """Writes one event per turn of the loop: together they would arrive as one piece, unlike any model's answer."""
+        """Writes one event per turn of the event loop. Otherwise all events would arrive as one piece, unlike the answer of a
+        model."""
         self._transport.write(stream[position])
         if position + 1 < len(stream) and not self._transport.is_closing():
             self._loop.call_soon(self._write_from, stream, position + 1)
 
 
 def _ending(request: bytes) -> bytes:
-    """Returns the key of the answer in `CANNED`; an unknown path gets the one of chat completions."""
+    """Returns the key of the answer in `CANNED`; for an unknown path that of chat completions."""
     path = request.split(b" ", 2)[1].partition(b"?")[0]
     return next((ending for ending in CANNED if path.endswith(ending)), _CHAT)
 

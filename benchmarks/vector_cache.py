@@ -1,4 +1,5 @@
-"""A cache of vectors in a folder, since a model takes half an hour for the texts of all labelled sets."""
+"""A cache of vectors in a folder for the selection benchmarks, because a model takes half an hour for the texts of all labelled
+sets."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ _PROGRESS_EVERY = 1_000
 
 
 class VectorCache:
-    """`ports.Embedder` of the same name as `source`, which is called only for texts that the folder does not hold.
+    """An embedder (`ports.Embedder`) with the name of `source`. It calls `source` only for texts whose vectors are not in the
+    folder.
 
-    One file per model, with the digest and the vector of each text in turn; an interrupted run continues where it stopped.
-    Vectors are half floats, as those that a running Toolcaddie compares (`embedders.prepared`).
+    There is one file per model, with the digest and the vector of each text in turn. An interrupted run continues where it
+    stopped. Vectors are stored as half floats, like those that a running Toolcaddie compares (`embedders.prepared`).
     """
 
     def __init__(self, source: Embedder, folder: Path) -> None:

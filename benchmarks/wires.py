@@ -1,4 +1,4 @@
-"""Our four adapters and the official packages of the same APIs, each with the same request in its own form."""
+"""The clients of `benchmarks.provider`: our four adapters and the official packages of the same APIs, with equal requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from toolcaddie.providers.openai_responses import OpenAIResponses
 Call = Callable[[], Awaitable[Any]]
 
 KINDS = ("plain", "stream", "tools")
-"""A whole answer; one of 20 events, read to its end; a whole answer to a request with 24 tools."""
+"""Kinds of request: one with a whole answer; one with a stream of 20 events, read to its end; one with 24 tools and a whole
+answer."""
 
 _KEY = "sk-benchmark"
 _WORDS = "freeze John's membership"

@@ -1,6 +1,6 @@
-"""The hostile inputs of `security.hostile`: each sends something to a server and returns the answer. The beginning of a name is the
-kind of attack: H4 headers and connections, H5 patterns, H8 bodies, H9 contents of requests and answers. Inputs that begin with
-`allowed:` are as large as the bounds permit and must be answered.
+"""The hostile inputs of `security.hostile`: each sends something to a server and returns the answer. The beginning of a name is
+the kind of attack: H4 headers and connections, H5 patterns, H8 bodies, H9 contents of requests and answers. Inputs that begin
+with `allowed:` are as large as the bounds permit and must be answered.
 """
 
 from __future__ import annotations

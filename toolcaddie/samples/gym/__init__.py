@@ -1,4 +1,5 @@
-"""A gym's back office: 137 tools in 30 categories over a small SQLite database with made-up people."""
+"""The sample catalog `gym`: the back office of a gym, with 137 tools in 30 categories over a small SQLite database of made-up
+people."""
 
 from toolcaddie.samples.gym.gym import Gym, source
 

@@ -15,8 +15,8 @@ ALL_LANGUAGES = "all"
 
 
 def read_categories(language: str = "en") -> tuple[Category, ...]:
-    """Returns the categories in catalog order with the keywords of one language or of all. Raises `ConfigError` for an unknown
-    language."""
+    """Returns the categories in catalog order with the keywords of one language, or of all languages. Raises `ConfigError` for an
+    unknown language."""
     if language not in (*LANGUAGES, ALL_LANGUAGES):
         raise ConfigError(
             f"the gym has no keywords in {language!r}; there are {', '.join((*LANGUAGES, ALL_LANGUAGES))}"

@@ -1,6 +1,7 @@
-"""One SQLite connection of a gym, and the execution of operations on it. It knows no tool and no table by name.
+"""The SQLite database of a gym, and the execution of operations on it. This file names no tool and no table of the gym.
 
-Calls come from many threads: each holds the lock for its whole transaction, so none sees half of another.
+Calls come from many threads and share one connection. A call holds the lock for its whole transaction, so that no call sees an
+incomplete change of another call.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.samples.gym.operations import Operation, Param, Show
 
 _VERSION = 1
-"""Version of the tables; stored in the file as SQLite's user_version."""
+"""Version of the tables. It is stored in the file as SQLite's user_version."""
 
 _RELATIVE_DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 _WORD = re.compile(r"\w+")
@@ -47,7 +48,8 @@ class Database:
         self._connection.execute("PRAGMA foreign_keys = ON")
 
     def prepare(self, path: str, fill: Callable[[sqlite3.Connection], None]) -> None:
-        """Creates the tables and calls `fill`, unless the file contains a gym. Raises `ConfigError` for another file."""
+        """Creates the tables and calls `fill`, unless the file contains a gym already. Raises `ConfigError` if it contains
+        anything else."""
         try:
             with self.transaction() as connection:
                 if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
@@ -129,7 +131,7 @@ def matches(text: str, search: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    # The 's of "John's" belongs to the user's sentence, not to the name.
+    # Users write "John's": the 's is not a part of the name.
     plain = re.sub(r"['’]s\b", "", text.casefold())
     return "".join(letter for letter in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(letter))
 
@@ -142,7 +144,7 @@ def _clean(name: str, value: str) -> str:
     if "\0" in value:
         raise Refused(f"{name} holds a NUL character; send plain text")
     if not value.strip():
-        raise Refused(f"{name} is blank; say something or leave it out")
+        raise Refused(f"{name} is blank; give a text or omit it")
     return value.strip()
 
 

@@ -1,4 +1,4 @@
-"""The gym as a source of tools: 137 operations in 30 categories, run on one small database."""
+"""The sample gym as a source of tools: 137 operations in 30 categories, run on one small database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BY_CATEGORY: Mapping[str, tuple[Operation, ...]] = {
 
 
 class Gym:
-    """A `ToolSource`. Its tools never change; its data is changed by its own tools only."""
+    """The gym as a `ports.ToolSource`. The list of its tools never changes. Only calls of the tools change its data."""
 
     name = SOURCE
     revision = 1
@@ -48,7 +48,7 @@ class Gym:
     def __init__(self, database: Database, categories: Sequence[Category]) -> None:
         self._database = database
         self._categories = tuple(categories)
-        # Core tools first, then category by category: the order in which a selection is cut.
+        # Core tools come first, then one category after the other. A selection that is too long is cut in this order.
         pairs: list[tuple[str | None, Operation]] = [(None, operation) for operation in house.CORE]
         pairs += [(category.name, operation) for category in categories for operation in _BY_CATEGORY[category.name]]
         self._tools = tuple(operation.tool(category) for category, operation in pairs)
@@ -61,7 +61,8 @@ class Gym:
         return self._categories
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Runs the call in a worker thread, to its end even if the caller is cancelled: a write is never left half done."""
+        """Runs the call in a worker thread. It runs to its end even if the caller is cancelled, so that a write is complete or
+        not made."""
         operation = self._operations.get(tool.name)
         if operation is None:
             return failed(f"the gym has no tool {tool.name!r}", "revoked")

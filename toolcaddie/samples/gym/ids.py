@@ -1,4 +1,5 @@
-"""Id parameters of the gym's tools, each with its table and the tool that returns such ids."""
+"""The parameters of the gym's tools that take an id, each with the table that must contain it and the tool that returns such
+ids."""
 
 from __future__ import annotations
 

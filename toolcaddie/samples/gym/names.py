@@ -1,4 +1,5 @@
-"""Made-up names. No first name begins another word of the lists, so that a first name finds one person."""
+"""Made-up names of the gym's people. No first name is the beginning of another name in these lists, so that a search for a first
+name finds one person."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Operations of the gym's tools: parameters, and SQL that checks, writes and shows.
+"""Operations: the gym's tools as data, each with its parameters and with SQL that checks, writes and shows.
 
-An `Operation` is data. It runs in one transaction, in this order: every id must exist, no refusal may find a row, the writes,
-then the parts of the answer. The functions below build the usual kinds (list, details, figures, create, update, act, remove),
-so that the tables of operations read as a list of tools. All SQL is in this file and in those tables; a caller's values are
-always bound.
+`database` runs an operation in one transaction. In this order, it checks that every id exists, checks that no `Refusal` finds a
+row, executes the writes, and reads the parts of the answer. The functions below build the usual kinds (list, details, figures,
+create, update, act, remove), so that the tables of operations read as a list of tools. All SQL is in this file and in those
+tables; a caller's values are always bound.
 """
 
 from __future__ import annotations
@@ -27,30 +27,31 @@ Kind = Literal["plain", "day"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A parameter. It filters a list (`where`), or is written to the column of its name, or is used by name in the SQL."""
+    """A parameter of a tool. It filters a list (`where`), is written to the column of the same name, or is used by name in the
+    SQL."""
 
     name: str
     schema: JsonObject
     kind: Kind = "plain"
-    """The form of the value. A `day` may be a date or today, tomorrow, yesterday."""
+    """The form of the value. A `day` is a date, or one of the words today, tomorrow, yesterday."""
     default: Any = None
     where: str | None = None
-    """The condition that it adds to a list if it has a value."""
+    """The SQL condition that filters a list if the parameter has a value; None: the parameter is no filter."""
     table: str | None = None
-    """The table that must contain the id."""
+    """The table that must contain the value as an id; None: the value is not an id."""
     finder: str | None = None
     """The tool that returns ids of that table."""
 
 
 class Write(Protocol):
-    """One statement; its columns may depend on the arguments that have a value."""
+    """A statement that writes. Its columns may depend on which arguments have a value."""
 
     def sql(self, arguments: Mapping[str, Any]) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A fixed statement."""
+    """A statement that writes and is the same for all arguments."""
 
     text: str
 
@@ -60,7 +61,8 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
-    """Inserts a row of the columns with arguments, and of `values`: column -> SQL expression."""
+    """Inserts a row. It has the columns whose arguments have a value, and the columns of `values`, each with its SQL
+    expression."""
 
     table: str
     columns: tuple[str, ...]
@@ -74,14 +76,14 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Updates the columns with arguments in the row with id `:by`."""
+    """Updates the columns whose arguments have a value, in the row whose id is the argument `by`."""
 
     table: str
     columns: tuple[str, ...]
     by: str
 
     def sql(self, arguments: Mapping[str, Any]) -> str:
-        # The id is always set to itself, so that the statement is valid without other columns.
+        # The id is set to itself, so that the statement is valid if no other column changes.
         changes = ["id = id", *(f"{name} = :{name}" for name in self.columns if arguments.get(name) is not None)]
         return f"UPDATE {self.table} SET {', '.join(changes)} WHERE id = :{self.by}"
 
@@ -96,14 +98,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """A part of the answer: under `key` the rows or the first row; with key '' the first row's columns at the top."""
+    """A part of the answer: the rows of a query, or its first row, under `key`. With an empty key, the columns of the first row
+    become fields of the answer itself."""
 
     key: str
     query: str
     many: bool = True
     order: str = ""
     filters: tuple[str, ...] = ()
-    """Conditions that always apply, besides those of the parameters."""
+    """Conditions that always apply, in addition to the filters of the parameters."""
     paged: bool = False
 
 
@@ -116,7 +119,7 @@ class Operation:
     params: tuple[Param, ...] = ()
     required: tuple[str, ...] = ()
     rules: JsonObject = field(default_factory=dict)
-    """Further keywords of the schema: at least one field, either of two."""
+    """Further keywords of the tool's schema, for rules such as "at least one field" or "one of two fields"."""
     refusals: tuple[Refusal, ...] = ()
     writes: tuple[Write, ...] = ()
     shows: tuple[Show, ...] = ()

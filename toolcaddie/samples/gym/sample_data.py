@@ -26,7 +26,8 @@ def fill(connection: sqlite3.Connection, today: date, seed: int) -> None:
 
 
 class _Sample:
-    """Writer of the sample data: assigns names and ids, and writes rows. No id is in two tables, so that a mix-up is noticed."""
+    """Writer of the sample data: assigns names and ids, and writes rows. An id is never used in two tables, so that a call with
+    an id of the wrong kind fails."""
 
     def __init__(self, connection: sqlite3.Connection, today: date, seed: int) -> None:
         self._connection = connection
@@ -263,7 +264,8 @@ class _Sample:
         return {"client_id": client, "kind": kind, "amount": amount, "method": method, "paid_on": self._day(days)}
 
     def _attendance(self, clients: Sequence[int]) -> None:
-        """Writes visits: half the clients came today, the first did not, the seventh and eighth have been away for a month."""
+        """Writes visits. Half of the clients came today. The first client did not; the seventh and eighth have been away for a
+        month."""
         rows = []
         for back in range(_HISTORY_DAYS):
             for position, client in enumerate(clients[:_ACTIVE]):
@@ -642,7 +644,7 @@ class _Sample:
 
 
 def _pdf(text: str) -> bytes:
-    """Returns a page with one line: the smallest file that PDF readers open."""
+    """Returns a PDF file of one page with one line of text."""
     stream = f"BT /F1 14 Tf 72 760 Td ({text}) Tj ET".encode("ascii")
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
