@@ -1,5 +1,5 @@
-"""Approvals: a person is asked whether exactly this call may run, and answers. The policy asks for them; the gateway and the
-command line show them to people."""
+"""Approvals: a person is asked whether exactly this call may run, and answers. The policy asks for them; the application shows
+them to a person and passes the answer to `Runtime.resume`."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # --- a connection, before the client is known
     connections: Size = 1_000
-    """Open connections. A further connection replaces the one whose complete request is overdue for the longest time; it is
-    refused if all open connections wait for answers."""
+    """Open connections. A further connection replaces the one that has waited longest without a complete request. It is refused
+    if all open connections wait for answers."""
     pipelined: Size = 16
     """Requests of one connection that wait for the answer to an earlier one."""
     url: Size = 8 * KILOBYTE
