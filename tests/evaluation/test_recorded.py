@@ -7,14 +7,24 @@ import pytest
 from toolcaddie.core.catalog import Catalog, Category
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
+from toolcaddie.core.schema import definition_tokens
 from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.misses import misses_of
-from toolcaddie.evaluation.recorded import RecordedCall, RecordedRun, ToolSearch, grouped, labelled, read_log
+from toolcaddie.evaluation.recorded import (
+    RecordedCall,
+    RecordedDelivery,
+    RecordedRun,
+    ToolSearch,
+    grouped,
+    labelled,
+    read_log,
+)
 from toolcaddie.evaluation.replay import replayed
 from toolcaddie.evaluation.usage import usage_of
 from toolcaddie.storage.database import Database
+from toolcaddie.util.replacing import replace
 
 
 def _run(number, text, called=(), *, before=(), selected=(), no_match=False, sought=(), **more):
@@ -152,7 +162,51 @@ def test_categories_used_together_more_often_than_by_chance_are_proposed_as_rela
     related = usage_of([*together, *apart, *by_chance], catalog).related
     assert {(each.category, each.related) for each in related} == {("a", "b"), ("b", "a")}
     assert all(each.low > 1 and not each.known for each in related)
+    # 20 of 86 runs use both: lift 20 * 86 / (20 * 20), low lift * exp(-1.96 * sqrt(1/20 - 1/20 + 1/20 - 1/86))
+    assert {(each.runs, each.confidence, each.lift, round(each.low, 3)) for each in related} == {(20, 1.0, 4.3, 2.929)}
     assert usage_of(together[:4] + apart, catalog).related == ()
+
+
+def test_every_figure_of_the_use_of_tools_and_categories_is_counted_by_hand():
+    def sent(tokens, *names):
+        return RecordedDelivery(tools=names, tokens=tokens)
+
+    runs = [
+        _run(
+            1,
+            "x",
+            ("a_0",),
+            selected=("a_0", "b_0"),
+            categories=("a", "b"),
+            matched=("a",),
+            tokens_all=100,
+            deliveries=(sent(40, "a_0", "b_0"), sent(40, "a_0", "b_0")),
+        ),
+        _run(
+            2, "y", selected=("c_0",), categories=("c",), no_match=True, tokens_all=100, deliveries=(sent(20, "c_0"),)
+        ),
+        replace(
+            _run(3, "z", selected=("b_0",), categories=("b",), matched=("b",), category_of={"gone": None}),
+            called=(RecordedCall(name="a_1", error="failed"), RecordedCall(name="no", error="unknown_tool")),
+        ),
+    ]
+    usage = usage_of(runs, _catalog("a", "b", "c"))
+    counts = [
+        (use.name, use.matched, use.related, use.default, use.sent, use.called, use.missed) for use in usage.categories
+    ]
+    assert counts == [("a", 1, 0, 0, 1, 2, 1), ("b", 1, 1, 0, 2, 0, 0), ("c", 0, 0, 1, 1, 0, 0)]
+    size = definition_tokens((Tool(name="b_0", category="b"),))
+    tools = {use.name: (use.selected, use.sent, use.calls, use.failed, use.missed, use.tokens) for use in usage.tools}
+    assert tools["a_0"] == (1, 2, 1, 0, 0, 0)
+    assert tools["a_1"] == (0, 0, 1, 1, 1, 0)
+    assert tools["b_0"] == (2, 2, 0, 0, 0, 2 * size)
+    assert tools["c_0"] == (1, 1, 0, 0, 0, size)
+    assert (usage.runs, usage.with_calls, usage.since, usage.until, usage.no_match) == (3, 2, 1.0, 3.0, 1)
+    assert (usage.never_called, usage.never_sent) == (("b_0", "c_0"), ("b_1", "c_1"))
+    tokens = usage.tokens
+    assert (tokens.all, tokens.sent, tokens.unused, tokens.exact) == (300, 100, 3 * size, True)
+    without = usage_of(runs).tokens  # 100 tokens were sent in 5 definitions
+    assert (without.unused, without.exact) == (60, False)
 
 
 def test_hints_are_words_the_missed_requests_share_and_others_do_not_say():

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from hashlib import blake2b
 from random import Random
 from typing import Any
 
 import pytest
 
-from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import argument_errors, definition_tokens, wire_definition
 from toolcaddie.core.tool import Tool
-from toolcaddie.evaluation.simulation.actors import Clock, RenderedRequest, ScriptedModel
+from toolcaddie.evaluation.simulation.actors import Clock, RenderedRequest, ScriptedModel, ScriptedTools
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, Segment
 from toolcaddie.evaluation.simulation.costs import (
     GOAL_MEDIAN,
@@ -26,6 +29,8 @@ from toolcaddie.evaluation.simulation.costs import (
     Prefix,
     charge,
     compared,
+    overall,
+    report,
 )
 from toolcaddie.evaluation.simulation.scripts import (
     FINAL_SEED,
@@ -79,6 +84,18 @@ def test_a_seed_gives_the_same_conversations_and_another_seed_others() -> None:
     assert generated_scripts(catalog, 3, 1) != generated_scripts(catalog, 3, 2)
     assert TUNING_SEED != FINAL_SEED
     assert generated_catalog(40, FINAL_SEED).version != catalog.version
+
+
+def test_the_published_figures_rest_on_these_catalogs_and_conversations() -> None:
+    catalog = generated_catalog(40, 7)
+    first, second = generated_scripts(catalog, 2, 7)
+    assert [tool.name for tool in catalog][:3] == ["schedule_feed", "compare_field", "attach_greenhouse"]
+    assert first.turns[0].text == "Get the shift plan for the new office, please."
+    assert first.turns[0].needs[0].arguments == '{"shift_plan_id": 1606}'
+    assert second.turns[3].gap == pytest.approx(77.84491580342734)
+    definitions = json.dumps([wire_definition(tool) for tool in catalog])
+    assert blake2b(definitions.encode(), digest_size=8).hexdigest() == "8e43691efe3f9056"
+    assert blake2b(repr((first, second)).encode(), digest_size=8).hexdigest() == "73eb9334ee3b8249"
 
 
 def test_conversations_are_as_the_module_says() -> None:
@@ -313,3 +330,63 @@ def test_the_kept_prefix_is_that_of_warm_requests_and_turns_with_a_reveal_stand_
     assert found.revealing == Prefix(common=0, of=1_000)
     assert (found.script, found.misses, found.needs, found.requests, found.extra) == (4, 1, 2, 5, 1)
     assert found.bill.output == 50
+
+
+def test_the_figures_of_a_report_are_medians_sums_and_shares() -> None:
+    def played(script: int, bill: Bill, misses: int, extra: int, steady: Prefix, revealing: Prefix) -> Conversation:
+        return Conversation(
+            script=script,
+            bill=bill,
+            misses=misses,
+            needs=4,
+            requests=9,
+            extra=extra,
+            steady=steady,
+            revealing=revealing,
+        )
+
+    planned = [
+        played(0, Bill(read=60, written=30, plain=10, output=20, dollars=1.0), 1, 2, Prefix(common=9, of=10), Prefix()),
+        played(1, Bill(read=0, written=50, plain=50, output=40, dollars=3.0), 0, 1, Prefix(common=1, of=10), Prefix()),
+        played(2, Bill(plain=100, output=90, dollars=2.0), 2, 0, Prefix(), Prefix(common=1, of=4)),
+    ]
+    none = Prefix()
+    full = [
+        played(n, Bill(plain=200, output=10, dollars=price), 0, 0, none, none) for n, price in enumerate((2.0, 2, 8))
+    ]
+    first = report("a:one", 3, {"all": full, "planned": planned})
+    costs, own = first.strategies
+    assert (first.model, first.tools, costs.strategy, own.strategy) == ("a:one", 3, "all", "planned")
+    assert (own.scripts, own.median_tokens, own.median_dollars, own.dollars) == (3, 140, 2.0, 6.0)
+    assert (own.read, own.misses, own.needs, own.extra) == (60 / 300, 3, 12, 3)
+    assert (own.prefix_kept, own.prefix_kept_after_reveal) == (10 / 20, 1 / 4)
+    assert (costs.dollars, costs.read, costs.prefix_kept) == (12.0, 0.0, None)
+    assert first.comparison is not None
+    assert first.comparison.ratios == (0.5, 1.5, 0.25)
+    assert (first.comparison.median, first.comparison.p95) == (0.5, 1.5)
+    assert (first.comparison.cheapest, first.comparison.beaten) == ({"all": 3}, {"all": 0.5})
+
+    second = report("b:two", 3, {"all": [full[0]], "few": [full[2]], "planned": [planned[0]]})
+    total = overall([first, second, report("c:three", 3, {"all": full})])
+    assert total is not None
+    assert (total.median, total.p95, total.met, total.of) == (0.5, 1.5, 1, 2)
+    assert total.beaten == {"all": 7.0 / 14.0, "few": 1.0 / 8.0}
+    assert total.least_prefix_kept == 0.5
+    assert overall([report("c:three", 3, {"all": full})]) is None
+
+
+def test_an_answer_takes_a_second_and_a_sixtieth_for_each_token_and_a_tool_half_a_second() -> None:
+    clock = Clock(10.0)
+    model, tools = ScriptedModel(CATALOG, clock), ScriptedTools(CATALOG, clock)
+    model.begin_turn(Turn(text="", gap=0.0, steps=(), answer="Done." * 24), 3)
+    reply = asyncio.run(model.complete(ModelRequest(model="m", messages=(Message(role="user", content="hello"),))))
+    tokens = reply.usage.output_tokens
+    assert tokens > 20
+    assert clock() == pytest.approx(11.0 + tokens / 60)
+    (request,) = model.requests
+    assert (request.at, request.turn, request.output, request.after_reveal) == (10.0, 3, tokens, False)
+    tools.results = {"send_invoice": "sent"}
+    before, context = clock(), RunContext(run_id="r", view=View(catalog=CATALOG), principal=Principal(), model="m")
+    assert asyncio.run(tools.call_tool(INVOICE, {}, context)).text == "sent"
+    assert asyncio.run(tools.call_tool(OTHERS[0], {}, context)).text == "{}"
+    assert clock() == pytest.approx(before + 1.0)
