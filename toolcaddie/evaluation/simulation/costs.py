@@ -32,7 +32,7 @@ STRATEGIES: Mapping[str, str] = {
     "native": "later tools behind the cached prefix, by the provider's own means",
     PLANNED: "the planner's choice, the conversation remembered",
 }
-"""What each strategy sends."""
+"""The strategies by name, each with a description of the tools it sends."""
 
 BY_RULE = frozenset({"native", PLANNED})
 """Strategies that depend on the provider. The others send the same requests to every provider, so they are played once."""
