@@ -257,7 +257,7 @@ async def test_what_was_weighed_and_what_it_is_expected_to_cost_is_recorded(data
         prefix_digest="d",
         tokens=300,
         tokens_all=900,
-        note="the array as it was; 1 more tools made known by the provider's own means",
+        note="the array is unchanged; 1 more tools made known by the provider's own means",
         deferred=frozenset({"c", "b"}),
         allowed=("a",),
         added=("b",),

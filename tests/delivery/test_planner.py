@@ -308,7 +308,7 @@ async def test_a_forced_choice_names_what_the_model_has_just_asked_for(capabilit
         ("native", PLAIN, "no means of its own"),
         ("masked", PLAIN, "no mask"),
         ("masked", replace(PLAIN, tool_cap=None), "no mask"),
-        ("masked", replace(MASKED, tool_cap=128), "137 tools and 4 meta tools, at most 128"),
+        ("masked", replace(MASKED, tool_cap=128), "137 tools and 4 meta tools are over the provider's cap of 128"),
     ],
 )
 async def test_an_impossible_mode_is_reported_and_prices_decide_instead(

@@ -195,7 +195,7 @@ def test_without_prices_a_bill_has_tokens_and_no_dollars() -> None:
 def test_a_round_of_a_run_without_a_settled_strategy_sends_the_same_array_and_says_why() -> None:
     delivery = DeliveryPlanner(mode="auto").plan_next(plan(1, 2, sent=[4, 5], known=names(7)), None)
     assert array(delivery) == names(4, 5)
-    assert (delivery.strategy, delivery.note) == ("direct", "as before the run was put away")
+    assert (delivery.strategy, delivery.note) == ("direct", "as before the run paused")
     assert (delivery.later_by, delivery.tokens_all, delivery.reused) == ("array", 1_000, True)
 
 
@@ -264,17 +264,17 @@ def test_a_long_conversation_is_shown_more_tools_as_text_and_the_note_says_so() 
     request = plan(1, sent=[4, 5], meta=(*META, EXECUTE), history=50_000)
     delivery = DeliveryPlanner(mode="auto").plan_first(request)
     assert (array(delivery), delivery.added, delivery.added_by) == (names(4, 5), ("tool_01",), "text")
-    assert delivery.note == "the array as it was; 1 more tools shown as text"
+    assert delivery.note == "the array is unchanged; 1 more tools shown as text"
     assert delivery.later_by == "text"
     unchanged = DeliveryPlanner(mode="auto").plan_first(plan(4, sent=[4, 5], meta=(*META, EXECUTE), history=50_000))
-    assert unchanged.note == "the array as it was"
+    assert unchanged.note == "the array is unchanged"
 
 
 def test_a_provider_with_means_of_its_own_announces_more_tools_by_them_in_mode_native() -> None:
     request = plan(1, sent=[4, 5], meta=(*META, EXECUTE), capabilities=replace(CACHED, deferral="additions"))
     delivery = DeliveryPlanner(mode="native").plan_first(request)
     assert (delivery.strategy, delivery.added_by, delivery.later_by) == ("native", "reference", "reference")
-    assert delivery.note == "the array as it was; 1 more tools made known by the provider's own means"
+    assert delivery.note == "the array is unchanged; 1 more tools made known by the provider's own means"
     assert delivery.deferred == {"tool_01"}
     assert [option.name for option in delivery.options] == ["added by reference"]
 

@@ -118,15 +118,15 @@ async def test_the_size_asked_for_is_sent_and_held_to(httpserver: HTTPServer) ->
     [
         ({"data": [{"index": 0, "embedding": [1.0]}]}, "1 vectors for 2 texts"),
         ({"data": [{"index": 0, "embedding": [1.0]}] * 2}, "2 vectors for 2 texts"),
-        ({"data": [{"index": 1, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "numbered them otherwise"),
+        ({"data": [{"index": 1, "embedding": [1.0]}, {"index": 2, "embedding": [1.0]}]}, "indexes are not 0 to 1"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}, "1 and 2 numbers"),
         ({"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, "0 numbers"),
-        (b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}', "no list of vectors"),
+        (b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}', "not a list of vectors"),
         (b'{"data": [{"index": 0, "embedding": [1e999]}, {"index": 1, "embedding": [1]}]}', "numbers|no list"),
-        (b'{"data": [{"index": 0, "embedding": [null]}, {"index": 1, "embedding": [1]}]}', "no list of vectors"),
-        (b'{"data": [{"index": 0, "embedding": "AAAA"}]}', "no list of vectors"),
-        (b"<html>", "no list of vectors"),
-        (b'{"data": [', "no list of vectors"),
+        (b'{"data": [{"index": 0, "embedding": [null]}, {"index": 1, "embedding": [1]}]}', "not a list of vectors"),
+        (b'{"data": [{"index": 0, "embedding": "AAAA"}]}', "not a list of vectors"),
+        (b"<html>", "not a list of vectors"),
+        (b'{"data": [', "not a list of vectors"),
     ],
 )
 async def test_an_answer_that_is_none_is_refused_and_says_why(httpserver: HTTPServer, body: Any, said: str) -> None:

@@ -1,1 +1,1 @@
-"""Delivery: sends a selection to the model without breaking its prompt cache."""
+"""Decides how the tools of a selection are sent to the model, so that the provider's prompt cache stays valid where it pays."""

@@ -1,4 +1,8 @@
-"""Arrangements: ways to send the tools of a request, priced before they are built, and the code they share."""
+"""Arrangements: possible ways to send the tools of a request. The planner prices each one and builds only the cheapest.
+
+`direct`, `masked` and `behind` make arrangements; this module has what they share. The array is the list of tool definitions in a
+request. In a provider's cache it comes before the system prompt and the messages, so a change of the array is expensive.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,31 @@ from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
 
 _FIRST = 12
-"""Tools with which a conversation begins if others can be added cheaply: the budget is a limit, not an aim."""
+"""The number of selected tools with which a conversation begins if others can be added cheaply. The budget may allow more."""
 _MOST_ADDED = 3
+"""The largest number of tools that are added to a running conversation at once."""
 _NEAR = 0.85
-"""Share of the best score that a later tool needs. Every later call pays for it, so only the best few are added; a model that
-needs another tool asks for it."""
+"""Share of the best score that a tool needs to be added to a running conversation. Every later model call pays for an added tool,
+so only the best few are added; a model that needs another tool asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Facts that every arrangement is priced by."""
+    """The facts of a request from which the price of every arrangement is computed."""
 
     plan: DeliveryPlan
     definitions: Definitions
     outlook: Outlook
     behind: bool
-    """Tools that join later may be put behind the conversation."""
+    """True if tools that join later can be sent after the conversation instead of in the array."""
     earlier: Sequence[DeliveredTool]
     """Tools that were sent before and that the caller may still see."""
     selection: Sequence[DeliveredTool]
     """Tools of this request's selection."""
     meta_tokens: int
+    """Tokens of the meta tools, such as `request_more_tools`."""
     sizes: dict[DeliveredTool, int] = field(default_factory=dict)
-    """Tokens of each definition measured so far: the arrangements share most of their tools."""
+    """Tokens of the definitions that were measured so far, because the arrangements share most of their tools."""
 
     def tokens(self, tools: Iterable[DeliveredTool]) -> int:
         sizes, total = self.sizes, 0
@@ -44,12 +50,12 @@ class Scene:
         return total
 
     def fits(self, tools: int, tokens: int) -> bool:
-        """Returns True if so many definitions, meta tools included, are within the budget."""
+        """Returns True if this number of definitions, meta tools included, and of tokens is within the budget."""
         cap, most = self.plan.budget.provider_cap, self.plan.budget.max_tokens
         return (cap is None or tools <= cap) and (most is None or tokens <= most)
 
     def later(self, tools: int, tokens: int) -> float:
-        """Returns the cost of the tools that will join an array of this size until the conversation ends."""
+        """Returns the expected cost of the tools that will join an array of this size until the conversation ends."""
         if tools >= len(self.plan.view):
             return 0.0
         return self.outlook.later(tokens / max(1, tools), behind=self.behind)
@@ -57,21 +63,22 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:
-    """One way to send the tools, with its price."""
+    """One way to send the tools, and its price."""
 
     name: str
     strategy: Strategy
     tools: int
-    """Definitions the model sees in the next request."""
+    """The number of definitions that the model sees in the next request."""
     tokens: int
     """Tokens of these definitions."""
     new_tokens: int = 0
     """Tokens of definitions that the provider has not seen in this conversation."""
     rebilled: int = 0
-    """Tokens of the conversation so far that come after a change of the array."""
+    """Tokens of the conversation so far that are billed again because the array before them changes."""
     expected: float
-    """Cost of the tools until the conversation ends, in tokens of fresh input."""
+    """Expected cost of the tools until the conversation ends, in tokens of fresh input."""
     make: Callable[[], Delivery]
+    """Builds the delivery; called only for the cheapest arrangement."""
 
     def option(self, outlook: Outlook) -> DeliveryOption:
         return DeliveryOption(
@@ -86,7 +93,8 @@ class Arrangement:
 
 
 def first_few(plan: DeliveryPlan) -> frozenset[str]:
-    """Returns the names of the tools to begin with: core tools, the tools the caller names, and the best of the selection."""
+    """Returns the names of the tools with which a conversation begins: core tools, the tools that the caller names, and the best
+    tools of the selection."""
     must = {item.tool.name for item in plan.selection.tools if item.core} | set(plan.pinned)
     ranking = sorted(plan.selection.tools, key=lambda item: -item.score)
     best = [item.tool.name for item in ranking if item.tool.name not in must][:_FIRST]
@@ -96,7 +104,8 @@ def first_few(plan: DeliveryPlan) -> frozenset[str]:
 def best_new(plan: DeliveryPlan, exclude: frozenset[str]) -> list[DeliveredTool]:
     """Returns the few tools of the selection that are worth adding to a running conversation, in the selection's order.
 
-    If nothing matched, there are none: defaults are no reason to add anything. Core tools went with the first request.
+    Core tools are never among them, because they were sent with the first request. If no tool matched the request, the selection
+    has default tools only, and nothing is added. Tools in `exclude` were sent already.
     """
     if plan.selection.no_match:
         return []

@@ -1,8 +1,9 @@
-"""Tools that are added behind the conversation, so that nothing is billed again: as text, or by the provider's own means.
+"""Tools that are added behind the conversation, that is, after its messages, so that nothing is billed again. There are two ways.
 
-As text, a message shows their schemas and they are called through `execute_tool`: this works with any provider, but small
-models are worse at it. By reference, a message makes the provider add them from then on (strategy `native`): its cached
-array stays unchanged, and the model calls them like any other tool.
+As text: a message shows the schemas of the tools, and the model calls them through `execute_tool`. This works with every
+provider, but small models call tools less reliably in this way. By reference: a message refers to the tools, and the provider
+shows their definitions to the model from then on (strategy `native`). The cached array stays unchanged, and the model calls these
+tools like any others; only some providers can do this.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
 from toolcaddie.util.replacing import replace
 
 _TEXT_TAX = 1_000.0
-"""Saving that a schema as text must bring, in tokens of fresh input: models call tools of the array more reliably."""
+"""The least saving, in tokens of fresh input, for which tools are shown as text, because models call tools in the array more
+reliably."""
 
 
 def ways(plan: DeliveryPlan) -> Sequence[AddedBy]:
-    """Returns the ways in which tools can join this conversation after its first request, the most reliable first."""
+    """Returns the possible ways to add tools to this conversation after its first request, the most reliable first."""
     possible: list[AddedBy] = ["reference"] if plan.capabilities.deferral else []
     possible.append("array")
     if any(tool.name == EXECUTE_TOOL for tool in plan.meta):
@@ -28,20 +30,22 @@ def ways(plan: DeliveryPlan) -> Sequence[AddedBy]:
 
 
 def cheapest_way(possible: Collection[AddedBy], rebilled: float) -> AddedBy:
-    """Returns the way for tools that join before prices are compared again; `rebilled`: extra cost of a changed array."""
+    """Returns the way in which tools are added during the run, until prices are compared again. `rebilled` is the extra cost of a
+    changed array."""
     if "reference" in possible:
         return "reference"
     return "text" if "text" in possible and rebilled > _TEXT_TAX else "array"
 
 
 def joined_behind(scene: Scene, way: AddedBy) -> Arrangement | None:
-    """Returns the unchanged array with the best new tools behind the conversation.
+    """Returns the arrangement with an unchanged array and the best new tools behind the conversation.
 
-    None: they do not fit, or this way is not possible at the beginning of a turn.
+    Returns None if the array has to change anyway, if the tools do not fit into the budget, or if the provider cannot add tools
+    in this `way` at the beginning of a turn.
     """
     plan, earlier = scene.plan, scene.earlier
     if len(earlier) < len(plan.delivered) or not names(earlier) >= frozenset(plan.pinned):
-        return None  # the array changes anyway
+        return None  # the array has to change anyway
     behind = [DeliveredTool(name=name) for name in plan.known if plan.view.get(name) is not None]
     added = best_new(plan, names(earlier) | frozenset(plan.known))
     if way == "reference" and added and plan.capabilities.deferral == "references":
@@ -61,7 +65,7 @@ def joined_behind(scene: Scene, way: AddedBy) -> Arrangement | None:
             earlier,
             reused=True,
             added=[tool.name for tool in added] if way == "reference" else (),
-            note=f"the array as it was; {len(added)} more tools {how}" if added else "the array as it was",
+            note=f"the array is unchanged; {len(added)} more tools {how}" if added else "the array is unchanged",
         )
         return replace(delivery, tokens=tokens, added=tuple(tool.name for tool in added), added_by=way)
 

@@ -1,4 +1,5 @@
-"""Strategy `compact`: five meta tools, the same bytes in every request, and the tools that the caller names."""
+"""Strategy `compact`: instead of the catalog's tools, the model gets five meta tools to search and call them, and the tools that
+the caller names. The array is the same in every request."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ def pinned_tools(plan: DeliveryPlan) -> list[DeliveredTool]:
 
 
 def plan_compact(plan: DeliveryPlan, tools: Sequence[DeliveredTool], definitions: Definitions) -> Delivery:
-    """Returns the meta tools and these tools, which are the pinned ones when a run begins."""
+    """Returns the delivery of the meta tools and `tools`: the pinned tools when a run begins, later those that were sent
+    before."""
     note = f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools"
     return definitions.delivery("compact", plan, tools, reused=True, note=note)

@@ -1,8 +1,9 @@
-"""Costs of tools in a conversation whose prefix is in a provider's prompt cache. Pure arithmetic.
+"""Estimates the cost of tools in a conversation whose beginning is in a provider's prompt cache. Pure arithmetic.
 
-The unit is a token of fresh input, so prices enter as ratios only: a token read from the cache costs `read`, a token written
-to it `write`, a token of an answer `output`. Tools come before system prompt and messages, so a changed array writes the
-conversation behind it again, and tools behind the conversation do not.
+The unit is the price of a token of fresh input, so only ratios of prices matter: a token that is read from the cache costs
+`read`, a token that is written to the cache costs `write`, a token of an answer costs `output`. The array of tools comes before
+the system prompt and the messages. If the array changes, the whole conversation after it is therefore written to the cache again;
+tools that are added behind the conversation cause no such cost.
 
 The rest of a conversation is unknown when tools are chosen. The outlook is a rule of thumb: a conversation will have about as
 many model calls as it has had, and a new topic every few calls.
@@ -16,32 +17,35 @@ from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.delivery import DeliveryPlan
 
 _FIRST_ROUNDS = 12.0
-"""Model calls expected of a stored conversation when it begins."""
+"""The number of model calls that is expected of a stored conversation when it begins."""
 _LONE_ROUNDS = 3.0
-"""Model calls expected of a request whose conversation is not stored: a call, its result, an answer."""
+"""The number of model calls that is expected of a request whose conversation is not stored."""
 _ROUNDS_A_TOPIC = 8.0
-"""Model calls until a topic needs tools that were not chosen at first."""
+"""The number of model calls after which a new topic needs tools that were not chosen at first."""
 _ADDED_A_TOPIC = 5.0
-"""Tools that join with a new topic."""
+"""The number of tools that are added for a new topic."""
 _ROUND_TOKENS = 400.0
-"""Tokens by which a conversation grows with a model call."""
+"""Tokens by which a model call makes a conversation longer."""
 _MISS = 0.15
 """Share of topics that need a tool which the model has to ask for."""
 _NEEDED_LATER = 0.03
-"""Share of the selected tools below the best that are needed after all."""
+"""Share of the selected but omitted tools that the model later needs after all."""
 _ASKING_TOKENS = 60.0
-"""Output tokens of a call that asks for tools."""
+"""Output tokens of a call in which the model asks for tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """A provider's prices as ratios, and the rule of its cache."""
+    """A provider's prices as ratios to the price of fresh input, and the rule of its cache."""
 
     read: float = 1.0
+    """Price of a token that is read from the cache."""
     write: float = 1.0
+    """Price of a token that is written to the cache."""
     output: float = 5.0
+    """Price of a token of an answer."""
     minimum: int = 0
-    """Shorter prefixes are not cached."""
+    """The least number of tokens of a prefix that is cached."""
     lifetime: float = 0.0
     """Seconds for which a prefix stays cached after its last use; 0: nothing is cached."""
     dollars: float | None = None
@@ -66,13 +70,13 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """Expectations of the rest of a conversation, and costs that follow from them."""
+    """What is expected of the rest of a conversation, and the costs that follow from it."""
 
     terms: Terms
     rounds: float
-    """Model calls still to come, the next one included."""
+    """The number of model calls still to come, including the next one."""
     history: float
-    """Tokens behind the array that may be cached."""
+    """Tokens of the system prompt and the conversation after the array that the provider may have cached."""
 
     @classmethod
     def of(cls, plan: DeliveryPlan, terms: Terms) -> Outlook:
@@ -80,7 +84,8 @@ class Outlook:
         return cls(terms=terms, rounds=rounds, history=float(plan.history))
 
     def carried(self, tokens: float) -> float:
-        """Returns the cost of tokens that are new in the next request and stay: written once, read in every call after it."""
+        """Returns the cost of tokens that are new in the next request and then stay: they are written to the cache once, and read
+        in every later call."""
         return tokens * (self.terms.write + self.terms.read * (self.rounds - 1))
 
     def rebilled(self, tokens: float) -> float:
@@ -88,10 +93,10 @@ class Outlook:
         return max(0.0, tokens * (self.terms.write - self.terms.read))
 
     def later(self, size: float, *, behind: bool) -> float:
-        """Returns the cost of tools that join an array with a part of the catalog until the conversation ends.
+        """Returns the cost of the tools that will be added until the conversation ends, if it begins with a part of the catalog.
 
-        Their definitions have `size` tokens on average and stand `behind` the conversation, or in the array before it. Calls
-        in which the model asks for missing tools are included.
+        A definition has `size` tokens on average. The tools are added `behind` the conversation, or to the array before it. The
+        cost of calls in which the model asks for missing tools is included.
         """
         topics = self.rounds / _ROUNDS_A_TOPIC
         halfway = self.history + _ROUND_TOKENS * self.rounds / 2
@@ -100,7 +105,7 @@ class Outlook:
         return topics * (added + requests + (0.0 if behind else self.rebilled(halfway)))
 
     def omitted(self, count: int) -> float:
-        """Returns the cost of the calls in which a model asks for selected tools that were not sent."""
+        """Returns the cost of the calls in which the model asks for some of `count` tools that were selected but not sent."""
         size = self.terms.read * (self.history + _ROUND_TOKENS * self.rounds / 4) + self.terms.output * _ASKING_TOKENS
         return count * _NEEDED_LATER * size
 

@@ -1,4 +1,5 @@
-"""Definitions of tools as they are sent: each is encoded once, and the tool array consists of them."""
+"""Definitions of tools in the form in which they are sent to a provider. Each tool is encoded once; the array of a request
+consists of these definitions."""
 
 from __future__ import annotations
 
@@ -19,25 +20,26 @@ from toolcaddie.util.bounded import Bounded, Limit
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tool as it is sent."""
+    """The definition of a tool in the form in which it is sent."""
 
     tool: Tool
     wire: dict[str, Any]
+    """The definition as JSON values, in the format of OpenAI's API."""
     digest: bytes
     tokens: int
 
 
 class Definitions:
-    """Encodes each tool once, and caches the definitions used last: up to `size` of them, with up to `tokens` in all.
+    """Encodes each tool once, and caches the most recently used definitions, at most `size` with at most `tokens` in all.
 
-    The cache key is the tool's identity, because a tool holds dicts and has no hash.
+    The cache key is the `id` of the tool, because a tool contains dicts and cannot be hashed.
     """
 
     def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
         self._cache: Bounded[tuple[int, bool], Definition] = Bounded(size, Limit(tokens, _tokens))
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
-        key = (id(tool), slim)  # unique as long as the definition holds the tool
+        key = (id(tool), slim)  # unique, because the cached definition keeps the tool alive
         definition = self._cache.get(key)
         if definition is not None:
             return definition
@@ -49,7 +51,7 @@ class Definitions:
         return definition
 
     def tokens(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> int:
-        """Returns the tokens of these tools of the plan's view together, in the form they are sent in."""
+        """Returns the sum of the tokens of these tools, in the form in which they are sent."""
         return sum([definition.tokens for definition in self._all(plan, tools)])
 
     def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
@@ -71,20 +73,25 @@ class Definitions:
         meta: Sequence[Tool] | None = None,
         added: Sequence[str] = (),
     ) -> Delivery:
-        """Returns the delivery of meta tools (`meta`, or the plan's) and `tools`.
+        """Returns the delivery of the meta tools (`meta`; None: those of the plan) and `tools`.
 
-        Tools that messages refer to, earlier ones and `added`, are deferred: the model does not see them until then.
+        Tools to which earlier messages refer, and those in `added`, are deferred: their definitions are in the request, but the
+        model sees them only from the message that refers to them.
         """
         meta = plan.meta if meta is None else meta
         first = [self.of(each) for each in meta if each.name != READ_RESULT]
-        last = [self.of(each) for each in meta if each.name == READ_RESULT]  # joins late, and must not move the others
+        last = [
+            self.of(each) for each in meta if each.name == READ_RESULT
+        ]  # is added late, and must not move the others
         visible = [*first, *self._all(plan, tools), *last]
         array = {tool.name for tool in tools}
         deferred = [
             name for name in (*plan.referenced, *added) if name not in array and plan.view.get(name) is not None
         ]
         hidden = self._all(plan, [DeliveredTool(name=name) for name in deferred])
-        if not plan.capabilities.deferral:  # the references are for another provider; this one has to see the tools
+        if (
+            not plan.capabilities.deferral
+        ):  # another provider made the references; this one needs the tools in the array
             visible, hidden, deferred = [*visible, *hidden[: _places_left(plan, len(visible))]], [], []
         return Delivery(
             strategy=strategy,
@@ -105,7 +112,7 @@ def _tokens(definition: Definition) -> int:
 
 
 def _places_left(plan: DeliveryPlan, tools: int) -> int | None:
-    """Returns how many more definitions the cap allows; None: any number."""
+    """Returns the number of further definitions that the provider's cap allows; None: any number."""
     cap = plan.budget.provider_cap
     return None if cap is None else max(0, cap - tools)
 

@@ -1,8 +1,8 @@
-"""Strategy `direct`: the selection itself, which grows at the end only.
+"""Strategy `direct`: the selected tools are sent in the array, and new tools are added at its end only.
 
-In a provider's cache the tools come before system prompt and messages, so that the whole conversation is billed again if a tool
-is moved or removed. Tools that were sent therefore stay in place, and new ones come last. The array is rebuilt only when they no
-longer fit, and the note says so.
+In a provider's cache the tools come before the system prompt and the messages, so the whole conversation is billed again if a
+tool is moved or removed. Tools that were sent therefore stay in their places, and new tools come last. The array is rebuilt only
+when the tools no longer fit into the budget, or when nothing is cached any more; the note of the delivery says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from toolcaddie.util.replacing import replace
 
 
 def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
-    """Sends meta tools, then the tools sent before, then those that the selection adds, in catalog order.
+    """Returns the delivery of the meta tools, then the tools that were sent before, then the new tools of the selection.
 
-    Raises `BudgetError` if even the selection alone is over the cap: it was made for another budget.
+    Raises `BudgetError` if the selection alone is over the budget, which means that it was made for another budget.
     """
     delivered_names = names(plan.delivered)
     selection = [DeliveredTool(name=item.tool.name, slim=item.slim) for item in plan.selection.tools]
@@ -31,7 +31,7 @@ def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
     )
     if fits(grown, plan.budget):
         return grown
-    if not selection:  # there is nothing to rebuild from: earlier tools stay, as far as they fit
+    if not selection:  # without a selection the array cannot be rebuilt: the earlier tools that fit stay
         return _cut(plan, definitions, earlier)
     if not plan.delivered:
         raise BudgetError(
@@ -48,12 +48,13 @@ def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
 
 
 def rebuilt(scene: Scene) -> Arrangement:
-    """Returns the selection with recently called tools, for a conversation of which nothing is cached."""
+    """Returns the arrangement of the selection and recently called tools, for a conversation of which nothing is cached."""
     return _rebuilt_from(scene, "the selection", scene.selection)
 
 
 def few_at_first(scene: Scene) -> Arrangement | None:
-    """Returns the best of the selection, or None if that is all of it. The model has to ask for the others at times."""
+    """Returns the arrangement of only the best tools of the selection, or None if these are all of it. The price includes calls
+    in which the model asks for one of the other tools."""
     first = first_few(scene.plan)
     best = [tool for tool in scene.selection if tool.name in first]
     omitted = len(scene.selection) - len(best)
@@ -91,7 +92,8 @@ def _rebuilt_from(scene: Scene, name: str, selection: Sequence[DeliveredTool]) -
 
 
 def appended(scene: Scene) -> Arrangement:
-    """Returns the earlier tools and the best new ones, in the array: the conversation behind it is billed again."""
+    """Returns the arrangement of the earlier tools and the best new tools, all in the array. If the array changes, the
+    conversation after it is billed again."""
     plan, earlier = scene.plan, scene.earlier
     in_array = names(earlier)
     new_names = names(best_new(plan, in_array | frozenset(plan.known))) | (frozenset(plan.pinned) - in_array)

@@ -1,7 +1,8 @@
-"""Strategy `masked`: a stable superset of tools, of which the model may call the ones that fit.
+"""Strategy `masked`: all tools are sent in an array that does not change, and a mask says which of them the model may call.
 
-The array never changes, so nothing is ever billed again; the mask travels with each request, outside of the cached prefix.
-If the provider has no mask, the same array is sent `direct`: all of it can be called, and no meta tool is needed.
+The array never changes, so nothing is billed again. The mask is a parameter of each request, outside of the cached prefix. If the
+provider has no such parameter, the same array is sent `direct`: the model may call all tools, and needs no meta tools to find
+others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from toolcaddie.util.replacing import replace
 
 
 def whole(scene: Scene) -> Arrangement | None:
-    """Returns all tools of the view, or None if there is nothing to send or they do not fit together with `read_result`."""
+    """Returns the arrangement of all tools of the view, or None if nothing was selected or if they do not fit into the budget,
+    with room for `read_result`."""
     plan = scene.plan
     masks = bool(plan.capabilities.mask) and bool(plan.meta)
     tools = len(plan.view) + (len(plan.meta) if masks else 0)
@@ -46,7 +48,8 @@ def whole(scene: Scene) -> Arrangement | None:
 
 
 def widened(scene: Scene, allowed: Sequence[str]) -> Arrangement:
-    """Returns the superset again, in which the tools that fit now can be called as well as those `allowed` before."""
+    """Returns the arrangement of the same array, in which the model may call the tools of this selection and those that were
+    `allowed` before."""
     plan, earlier = scene.plan, scene.earlier
     new = [tool for tool in scene.selection if tool.name not in names(earlier)]
     tokens = scene.meta_tokens + scene.tokens([*earlier, *new])
@@ -58,7 +61,7 @@ def widened(scene: Scene, allowed: Sequence[str]) -> Arrangement:
             plan,
             [*earlier, *new],
             reused=unchanged,
-            note="the array as it was; tools that fit now may be called too",
+            note="the array is unchanged; the tools that were selected now may be called too",
         )
         return _restricted(delivery, dict.fromkeys([*allowed, *(tool.name for tool in scene.selection)]))
 

@@ -1,8 +1,8 @@
-"""The planner: prices the ways to send a selection in a conversation, and takes the cheapest.
+"""The planner: compares the prices of the ways to send a selection in a conversation, and uses the cheapest.
 
-A preset that reproduces another system has a fixed way (`direct`, `compact`). With `auto` the planner compares prices once a
-run. While the provider's cache holds the conversation, new tools go into the array or behind the conversation; if
-nothing is cached, a selection or all tools are sent. Later rounds of the run follow that decision.
+A preset that reproduces another system has a fixed way (`direct`, `compact`). With `auto` the planner compares prices once in
+each run. While the conversation is in the provider's cache, new tools are added to the array or behind the conversation; if
+nothing is cached, the selection or all tools are sent. Later rounds of the run (model calls) follow that decision.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ Mode = Literal["auto", "direct", "masked", "native"]
 
 
 class DeliveryPlanner:
-    """Implements `ports.Planner`.
+    """Plans the first and the later deliveries of a run. Implements `ports.Planner`.
 
-    Exposure `compact` sends the meta tools alone; otherwise `mode` decides. `direct` sends the selection and grows at the end;
-    the others compare prices. `masked` and `native` take that strategy if the provider has it.
+    With exposure `compact` the meta tools and the tools that the caller names are sent. Otherwise `mode` decides: `direct` sends
+    the selection and adds tools at the end of the array; `auto` compares prices; `masked` and `native` use the strategy of that
+    name if the provider supports it, and compare prices otherwise.
     """
 
     def __init__(self, exposure: Literal["selected", "all", "compact"] = "selected", *, mode: Mode = "direct") -> None:
@@ -81,7 +82,7 @@ class DeliveryPlanner:
         )
 
     def _whole_catalog(self, plan: DeliveryPlan, terms: Terms, outlook: Outlook) -> Delivery:
-        """Sends a small catalog whole, without comparing prices."""
+        """Returns the delivery of a small catalog that was selected whole, without comparing prices."""
         delivery = direct.plan_direct(plan, self._definitions)
         only = Arrangement(
             name="all tools",
@@ -95,12 +96,12 @@ class DeliveryPlanner:
         return replace(delivery, options=(only.option(outlook),), bill=_bill(plan, only, terms, cold=True))
 
     def _cold(self, scene: Scene) -> list[Arrangement]:
-        """Returns the arrangements if nothing is cached: the array may change, to what fits now or to all tools."""
+        """Returns the possible arrangements if nothing is cached, so that the array may change: the selection or all tools."""
         whole = masked.whole(scene)
         began_whole = bool(scene.earlier) and len(scene.earlier) >= len(scene.plan.view)
         masks = self._mode == "masked" and not self._impossible(scene.plan)
         if whole is not None and (masks or began_whole):
-            return [whole]  # a conversation that began whole may have no meta tool for more tools
+            return [whole]  # a conversation that began with all tools may have no meta tool to get more of them
         rebuilt = direct.rebuilt(scene)
         if self._mode != "auto" and not self._impossible(scene.plan):
             return [rebuilt]
@@ -108,23 +109,27 @@ class DeliveryPlanner:
         return [rebuilt, *(each for each in (few, whole) if each is not None)]
 
     def _impossible(self, plan: DeliveryPlan) -> str:
-        """Returns the reason why the mode is not possible here, so that prices decide instead; empty: it is possible."""
+        """Returns the beginning of a note that says why the mode is not possible, so that prices decide; empty if it is
+        possible."""
         capabilities, cap = plan.capabilities, plan.budget.provider_cap
         if self._mode == "native" and not capabilities.deferral:
-            return "native is not possible: this model has no means of its own for tools that join later; "
+            return "native is not possible: this model has no means of its own for tools that are added later; "
         if self._mode == "masked" and not capabilities.mask:
-            return "masked is not possible: this model knows no mask; "
+            return "masked is not possible: this model supports no mask; "
         if (
             self._mode == "masked"
             and plan.allowed is None
             and cap is not None
             and len(plan.view) + len(plan.meta) > cap
         ):
-            return f"masked is not possible: {len(plan.view)} tools and {len(plan.meta)} meta tools, at most {cap}; "
+            return (
+                f"masked is not possible: {len(plan.view)} tools and {len(plan.meta)} meta tools are over the provider's "
+                f"cap of {cap}; "
+            )
         return ""
 
     def _warm(self, scene: Scene) -> list[Arrangement]:
-        """Returns the arrangements while the array is cached, with the conversation behind it."""
+        """Returns the possible arrangements while the provider's cache contains the array and the conversation after it."""
         plan = scene.plan
         if plan.allowed is not None:
             same = masked.widened(scene, plan.allowed)
@@ -136,10 +141,10 @@ class DeliveryPlanner:
         return [*possible, direct.appended(scene)]
 
     def _next_round(self, plan: DeliveryPlan, settled: Settled | None) -> Delivery:
-        """Returns the delivery of a later round: the tools of the state, in the way of the first round.
+        """Returns the delivery of a later round of a run: the tools in the plan, sent in the way of the first round.
 
-        Prices are not compared again, even in a run that was put away: without a cache, the array would be rebuilt from
-        nothing.
+        Prices are not compared again, even if the cache expired while the run was paused: a later round has no selection from
+        which the array could be rebuilt.
         """
         behind_names = [name for name in plan.known if plan.view.get(name) is not None]
         delivery = self._definitions.delivery(
@@ -147,7 +152,7 @@ class DeliveryPlanner:
             plan,
             plan.delivered,
             reused=True,
-            note="as before the run was put away" if settled is None else settled.note,
+            note="as before the run paused" if settled is None else settled.note,
         )
         tokens_behind = self._definitions.tokens(plan, [DeliveredTool(name=name) for name in behind_names])
         allowed = None if plan.allowed is None else (*delivery.meta, *plan.allowed)
@@ -161,7 +166,8 @@ class DeliveryPlanner:
 
 
 def _bill(plan: DeliveryPlan, best: Arrangement, terms: Terms, *, cold: bool) -> ExpectedBill:
-    """Returns the bill of the next request, under the rule of the provider's cache."""
+    """Returns the expected bill of the next request: the tokens that are read from the provider's cache, written to it, and
+    neither."""
     total = best.tokens + plan.history + plan.fresh
     read = 0 if cold else max(0, total - plan.fresh - best.rebilled - best.new_tokens)
     cached = terms.lifetime > 0 and total >= terms.minimum

@@ -1,7 +1,7 @@
-"""The forward pass of a small BERT in numpy (Devlin et al. 2019), for sentence vectors by mean pooling (Reimers and Gurevych
-2019). Knows nothing of texts, files or packages: weights and token ids go in, vectors come out.
+"""The forward pass of a small BERT in numpy (Devlin et al. 2019), with sentence vectors by mean pooling (Reimers and Gurevych
+2019). It turns weights and token ids into vectors; `minilm` reads files and texts.
 
-float32 throughout; equal to the reference in torch to 1e-6.
+All numbers are float32. The vectors differ from those of the reference in torch by at most 1e-6.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The dimensions of a model."""
+    """The dimensions of a BERT model; the defaults are those of all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12
@@ -46,14 +46,14 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Norm:
-    """Layer norm: each row to mean 0 and variance 1, then scaled and moved."""
+    """Layer norm: each row gets mean 0 and variance 1, then is multiplied by `scale`, and `shift` is added."""
 
     scale: Floats
     shift: Floats
     epsilon: float
 
     def __call__(self, x: Floats) -> Floats:
-        """Overwrites `x`."""
+        """Returns the normalized rows. Overwrites `x`."""
         width = np.float32(x.shape[-1])
         x -= x.sum(axis=-1, keepdims=True) / width
         spread = np.einsum("...i,...i->...", x, x)[..., None] / width
@@ -65,34 +65,40 @@ class Norm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
-    """One layer. Queries, keys and values are one product: on one core the reading of weights is what costs."""
+    """The weights of one transformer layer."""
 
     attend: Linear
-    """[width, 3 * width]; the queries are scaled by 1 / sqrt(head size) already."""
+    """Queries, keys and values in one product, [width, 3 * width], because reading weights takes most of the time on one core.
+    The weights of the queries already include the factor 1 / sqrt(head size)."""
     gather: Linear
+    """Output projection of the attention."""
     gathered: Norm
+    """Norm after the attention."""
     widen: Linear
+    """First product of the feed-forward network."""
     narrow: Linear
+    """Second product of the feed-forward network."""
     narrowed: Norm
+    """Norm after the feed-forward network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """A model's weights as they are used."""
+    """All weights of a model in the form that the forward pass uses."""
 
     words: Floats
-    """[vocabulary, width]"""
+    """Word embeddings, [vocabulary, width]."""
     places: Floats
-    """[positions, width]; the kind of the sentence is added already, as there is only one."""
+    """Position embeddings, [positions, width]. The embedding of the sentence type is already added: only one type is used."""
     norm: Norm
     layers: tuple[Layer, ...]
 
 
 class Bert:
-    """Token ids to sentence vectors.
+    """A model that turns token ids into sentence vectors.
 
-    `weights` are named as in the checkpoints of Hugging Face's BertModel. Raises `ConfigError` for a weight that is missing
-    or of another shape.
+    `weights` are named as in the checkpoints of Hugging Face's BertModel. Raises `ConfigError` if a weight is missing or has
+    another shape.
     """
 
     def __init__(self, weights: Mapping[str, Floats], shape: Shape | None = None) -> None:
@@ -100,8 +106,11 @@ class Bert:
         self._parts = parts_of(weights, self._shape)
 
     def __call__(self, ids: Ints) -> Floats:
-        """[texts, tokens] -> [texts, width], each row of length 1. All texts of one call have as many tokens: nothing is
-        padded, so a text's vector does not depend on its company but for the last bit."""
+        """Returns the vectors of texts, [texts, tokens] -> [texts, width], each row of length 1.
+
+        All texts of one call have the same number of tokens. Nothing is padded, so the vector of a text depends on the other
+        texts of the call at most in its last bit.
+        """
         texts, tokens = ids.shape
         x = self._parts.words[ids] + self._parts.places[:tokens]
         x = self._parts.norm(x.reshape(texts * tokens, -1))
@@ -129,7 +138,7 @@ class Bert:
 
 
 def unit(x: Floats) -> Floats:
-    """Each row brought to length 1; a row of zeros stays one."""
+    """Returns each row scaled to length 1; a row of zeros stays as it is."""
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))[:, None]
     scaled: Floats = np.divide(x, lengths, out=np.zeros_like(x), where=lengths > 0)
     return scaled
@@ -141,8 +150,11 @@ _ROOT_HALF = np.float32(0.7071067811865476)
 
 
 def gelu(x: Floats) -> Floats:
-    """x * Phi(x), the exact one by erf, not the tanh that resembles it to 1e-3. numpy has no erf: Abramowitz and Stegun
-    7.1.26, within 1.5e-7. Overwrites `x`."""
+    """Returns x * Phi(x) with the exact Phi, computed by erf, and not with the usual approximation by tanh, which is wrong by
+    1e-3.
+
+    numpy has no erf, so formula 7.1.26 of Abramowitz and Stegun is used; its error is below 1.5e-7. Overwrites `x`.
+    """
     z = np.abs(x)
     z *= _ROOT_HALF
     t = z * _ERF_P
@@ -157,7 +169,7 @@ def gelu(x: Floats) -> Floats:
         tail *= t
     tail *= z  # 1 - erf(|x| / sqrt 2)
     tail *= np.float32(0.5)
-    # Phi is `tail` below 0 and 1 - `tail` above; so x * Phi is max(x, 0) - |x| * tail on both sides.
+    # Phi(x) is `tail` for x < 0 and 1 - `tail` for x > 0, so x * Phi(x) is max(x, 0) - |x| * tail in both cases.
     tail *= np.abs(x)
     np.maximum(x, np.float32(0.0), out=x)
     x -= tail
@@ -165,7 +177,8 @@ def gelu(x: Floats) -> Floats:
 
 
 def parts_of(weights: Mapping[str, Floats], shape: Shape) -> Parts:
-    """Returns the weights in the form that the pass uses. Raises `ConfigError` for one that is missing or has another shape."""
+    """Returns the weights in the form that the forward pass uses. Raises `ConfigError` if a weight is missing or has another
+    shape."""
     places = _weight(weights, "embeddings.position_embeddings.weight", (shape.positions, shape.width))
     kinds = _weight(weights, "embeddings.token_type_embeddings.weight", (None, shape.width))
     return Parts(
@@ -177,10 +190,11 @@ def parts_of(weights: Mapping[str, Floats], shape: Shape) -> Parts:
 
 
 def _weight(weights: Mapping[str, Floats], name: str, shape: tuple[int | None, ...]) -> Floats:
-    """Returns the weight of that name as float32. None in `shape`: any size. Raises `ConfigError`."""
+    """Returns the weight of this name as float32. None in `shape` stands for any size. Raises `ConfigError` if the weight is
+    missing or has another shape."""
     weight = weights.get(name)
     if weight is None:
-        raise ConfigError(f"the model has no weight {name!r}: it is not the kind of BERT that this runs")
+        raise ConfigError(f"the model has no weight {name!r}: it is not a BERT model of the supported kind")
     if len(weight.shape) != len(shape) or any(w not in (None, f) for f, w in zip(weight.shape, shape, strict=True)):
         raise ConfigError(f"the model's weight {name!r} has shape {weight.shape}; {shape} was expected")
     return np.ascontiguousarray(weight, dtype=np.float32)

@@ -1,8 +1,8 @@
-"""The forward pass of `bert` as an ONNX graph with int8 weights, built from the weights themselves.
+"""The forward pass of `bert` as an ONNX graph with int8 weights, built from the float32 weights.
 
-Weights are rounded in blocks of 32 along the input, and what meets them is rounded the same way while it runs. The usual way,
-one scale for the whole of an activation, is a third faster but makes a text's vector depend on the texts beside it, and the
-cosine with the exact one .995 instead of .9997.
+Weights are rounded in blocks of 32 along the input, and activations are rounded in the same way while the graph runs. The usual
+way, one scale for a whole activation, is a third faster, but then the vector of a text depends on the other texts of the call,
+and its cosine with the exact vector is .995 instead of .9997.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ from toolcaddie.embedders.bert import Floats, Linear, Norm, Parts, Shape, parts_
 INPUT, OUTPUT = "ids", "vectors"
 
 _OPSET = 20
+"""Version of ONNX's operators."""
 _IR = 10
+"""Version of ONNX's file format."""
 _BLOCK = 32
+"""The number of weights that share a scale."""
 _MICROSOFT = "com.microsoft"
+"""Domain of the operators that only onnxruntime has."""
 
 
 def int8_graph(weights: Mapping[str, Floats], shape: Shape | None = None) -> bytes:
-    """A serialized model from ids int64 [texts, tokens] to vectors float32 [texts, width], rows of length 1."""
+    """Returns a serialized model that turns ids, int64 [texts, tokens], into vectors, float32 [texts, width], of length 1."""
     shape = shape or Shape()
     return _Graph(shape).written(parts_of(weights, shape))
 
 
 class _Graph:
-    """Nodes and weights as they come; values are known by their names."""
+    """A graph under construction. Each value is a name, which the node that makes the value gets and other nodes refer to."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -50,7 +54,7 @@ class _Graph:
         return self._model()
 
     def _looked_up(self, parts: Parts) -> str:
-        # Half floats: a tenth of the error that int8 brings anyway, and half of the file.
+        # Half floats halve the file; their error is a tenth of the error of the int8 weights.
         words = self._op("Gather", self._constant(parts.words.astype(np.float16)), INPUT)
         tokens = self._op("Shape", INPUT, start=1, end=2)
         first = self._constant(np.array([0]))
@@ -60,7 +64,7 @@ class _Graph:
     def _attention(self, x: str) -> str:
         names = [f"{x}_{part}" for part in "qkv"]
         self._add("Split", [x], names, axis=-1, num_outputs=3)
-        # The queries are scaled already.
+        # Scale 1, because the weights of the queries already include the factor.
         return self._op("MultiHeadAttention", *names, domain=_MICROSOFT, num_heads=self._shape.heads, scale=1.0)
 
     def _linear(self, x: str, linear: Linear) -> str:
@@ -98,7 +102,7 @@ class _Graph:
 
 
 def _rounded(weight: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:
-    """[in, out] to [out, blocks, block] of uint8 around 128, and the scale of each block."""
+    """Returns a weight of shape [in, out] as uint8 around 128, of shape [out, blocks, block], and the scale of each block."""
     wide, out = weight.shape
     blocks = weight.T.reshape(out, wide // _BLOCK, _BLOCK)
     scales = np.abs(blocks).max(axis=-1) / np.float32(127.0)

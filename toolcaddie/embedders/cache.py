@@ -1,4 +1,4 @@
-"""Computed files in the user's cache folder. Losing one costs only the time to compute it again."""
+"""Computed files in the user's cache folder, such as the int8 graph of the embedder `minilm`. A lost file is computed again."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def cached(name: str) -> bytes | None:
     """Returns the content of the file of that name, or None if it cannot be read."""
     try:
         return (cache_folder() / name).read_bytes()
-    except (OSError, RuntimeError):  # RuntimeError: this user has no home
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home folder
         return None
 
 
 def keep(name: str, content: bytes) -> None:
-    """Writes the file so that no reader ever sees half of it. A folder that cannot be written is logged, not raised."""
+    """Writes the file in one step, so that no reader sees half of it. If the folder cannot be written, a warning is logged."""
     try:
         _replace(cache_folder(), name, content)
     except (OSError, RuntimeError) as error:
-        log.warning("cache_not_written", file=name, error=str(error), cost="it is worked out again at the next start")
+        log.warning("cache_not_written", file=name, error=str(error), cost="it is computed again at the next start")
 
 
 def _replace(folder: Path, name: str, content: bytes) -> None:

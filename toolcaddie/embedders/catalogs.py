@@ -1,5 +1,5 @@
-"""The vectors of whole catalogs, made off the event loop while requests go on. Until those of a catalog are ready, its tools are
-found by words alone."""
+"""The vectors of whole catalogs, made in other threads while requests go on. Until the vectors of a catalog are ready, its tools
+are found by their words alone."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
-"""Returns the texts of a tool to embed, each as a vector of its own."""
+"""Returns the texts of a tool that are embedded; each text gets its own vector."""
 
 _MOST_READY = 256
-"""Catalog versions known to be ready; for an evicted one the vectors are looked up again, in milliseconds."""
+"""The largest number of catalog versions that are known to be ready. For an evicted version the vectors are looked up again, in
+milliseconds."""
 _MOST_WAITING = 8
-"""Catalogs being embedded: a client that sends a thousand different tools in each request must not keep the process busy."""
+"""The largest number of catalogs that are embedded or wait for it, so that a client with a thousand new tools in each request
+does not keep the process busy."""
 
 
 class CatalogVectors:
-    """Prepares the vectors of catalogs, and makes rankers that use them once they are ready.
+    """Prepares the vectors of catalogs, and makes rankers that use these vectors once they are ready.
 
-    `make` makes the vector ranker; `texts` returns the texts of a tool, the same that `make` looks up. `meanwhile` makes the
-    fallback ranker.
+    `make` makes the vector ranker, and `meanwhile` the fallback ranker. `texts` returns the texts of a tool; it must return those
+    that the vector ranker looks up. `patience`: seconds for which a request waits for the vectors of a new catalog.
     """
 
     def __init__(
@@ -53,8 +55,8 @@ class CatalogVectors:
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def ranker(self, catalog: Catalog, previous: Ranker | None = None) -> Ranker:
-        """Makes the ranker of a catalog, as a `RankerFactory` does: until the catalog is ready, and while the embedder is
-        down, the fallback ranker answers."""
+        """Makes the ranker of a catalog; this method is a `RankerFactory`. Until the catalog is ready, and while the embedder is
+        down, the fallback ranker ranks in its place."""
         former = previous if isinstance(previous, _WhenReady) else None
         main = _Lazy(catalog, self._make, former and former.main.instance)
         fallback = _Lazy(catalog, self._meanwhile, former and former.fallback.instance)
@@ -67,11 +69,11 @@ class CatalogVectors:
         return catalog.version in self._ready
 
     async def ready(self, catalog: Catalog, *, wait: bool = False) -> None:
-        """Starts to prepare a catalog's vectors, unless that is done or under way.
+        """Prepares a catalog's vectors in the background, unless they are ready or being prepared.
 
-        The first caller waits for them, `patience` seconds at most, so that a changed tool counts at once; later callers do not
-        wait. With `wait` every caller waits to the end and a failure of the embedder is raised (`ProviderError`); without, it
-        is logged.
+        The first caller waits for the vectors, at most `patience` seconds, so that a changed tool counts at once; later callers
+        do not wait. A failure of the embedder is logged. With `wait`, every caller waits until the vectors are ready, and a
+        failure raises `ProviderError` or `ConfigError`.
         """
         if self._ready.get(catalog.version):
             return
@@ -86,7 +88,7 @@ class CatalogVectors:
         await asyncio.wait({task}, timeout=self._patience)
 
     async def close(self) -> None:
-        """Stops the work under way; finished vectors are kept."""
+        """Cancels the preparation of catalogs and closes the embedder; finished vectors are kept."""
         coming = list(self._coming.values())
         for task in coming:
             task.cancel()
@@ -99,30 +101,35 @@ class CatalogVectors:
             await self._prepare(catalog)
         except (ProviderError, ConfigError):
             pass  # logged at its source, once for all catalogs
-        except Exception:  # the outermost frame of a task; a stranger's embedder may raise anything
+        except Exception:  # nobody awaits this task, and an embedder from another package may raise anything
             log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))
 
     async def _prepare(self, catalog: Catalog) -> None:
         started = time.monotonic()
-        ours, theirs = await asyncio.to_thread(self._texts_by_owner, catalog)
+        operator_texts, client_texts = await asyncio.to_thread(self._texts_by_owner, catalog)
         async with self._one_at_a_time():
-            await self.prepared.prepare_lasting(ours)
-            # Definitions of clients belong to them: nothing of these is written to disk here.
-            await self.prepared.prepare_lasting(theirs, written=False)
+            await self.prepared.prepare_lasting(operator_texts)
+            # Tools that a client defines in its request are the client's data: their vectors are not written to disk.
+            await self.prepared.prepare_lasting(client_texts, written=False)
         self._ready.put(catalog.version, True)
         if (seconds := time.monotonic() - started) > self._patience:
             log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
 
     def _texts_by_owner(self, catalog: Catalog) -> tuple[list[str], list[str]]:
-        ours: list[str] = []
-        theirs: list[str] = []
+        """Returns the texts of the operator's tools, and those of the tools that a client defined in its request."""
+        operator_texts: list[str] = []
+        client_texts: list[str] = []
         for tool in catalog.tools:
-            (theirs if tool.source == CLIENT_SOURCE else ours).extend(self._texts(tool, catalog))
-        return ours, theirs
+            texts = client_texts if tool.source == CLIENT_SOURCE else operator_texts
+            texts.extend(self._texts(tool, catalog))
+        return operator_texts, client_texts
 
     def _one_at_a_time(self) -> asyncio.Lock:
-        """Returns the lock of the running loop. Catalogs share most of their tools, so the second finds the vectors of the
-        first. A lock belongs to a loop, and a process may run several, one after the other."""
+        """Returns the lock of the running event loop, under which one catalog at a time is prepared.
+
+        Catalogs share most of their tools, so the second one finds the vectors that the first one made. A lock belongs to one
+        event loop, and a process may run several loops, one after the other.
+        """
         loop = asyncio.get_running_loop()
         if self._turn is None or self._turn[0] is not loop:
             self._turn = (loop, asyncio.Lock())
@@ -155,7 +162,7 @@ class _Lazy:
         self.instance: Ranker | None = None
 
     def ranker(self) -> Ranker:
-        if self.instance is None:  # two threads may both make it, and get the same one
+        if self.instance is None:  # two threads may both make the ranker; the two are equal
             self.instance = self._factory(self._catalog, self._previous)
             self._previous = None  # otherwise each ranker would keep all earlier ones alive
         return self.instance

@@ -1,4 +1,5 @@
-"""Any server that speaks OpenAI's `/embeddings`: vectors are fetched from it ahead of a selection, which does no I/O."""
+"""The embedder `endpoint`: fetches vectors from any server with OpenAI's `/embeddings`. The vectors are fetched before a
+selection, which does no I/O itself."""
 
 from __future__ import annotations
 
@@ -28,30 +29,39 @@ from toolcaddie.embedders.bert import Floats, unit
 from toolcaddie.guards.net import MEGABYTE, operator_client, read_capped
 
 _MOST_TEXTS = 128
+"""The largest number of texts of one request."""
 _MOST_CHARACTERS = 8_000
-"""Characters read of one text: servers refuse a text of more than some 8,000 tokens instead of cutting it."""
+"""The number of characters of a text that are sent: servers refuse a text of more than some 8,000 tokens instead of cutting
+it."""
 _MOST_AT_ONCE = 200_000
-"""Characters of one request."""
+"""The largest number of characters of one request."""
 _MOST_DIMENSIONS = 16_384
+"""The largest number of dimensions that is accepted."""
 _MAX_ANSWER = 64 * MEGABYTE
+"""The largest size of an answer in bytes."""
 _MAX_ERROR = 64 * 1024
+"""The number of bytes of an error answer that are read."""
 _SECONDS = 30.0
-"""Seconds for one request. Callers that wait for vectors have a shorter bound of their own."""
+"""Timeout of one request in seconds. Callers that wait for vectors have a shorter timeout of their own."""
 _TRIES = 3
 _FIRST_WAIT = 0.5
+"""Seconds until the first retry; the time doubles with each further one."""
 _LONGEST_WAIT = 20.0
+"""The longest time in seconds until a retry, also if the server asks for more."""
 _MIN_SECRET = 8
-"""Shorter keys are placeholders such as 'none'; masking those would only garble error messages."""
+"""The least length of a key that is masked in error messages. Shorter keys are placeholders such as 'none', and masking them
+would only make messages unreadable."""
 
 
 class Endpoint:
-    """`ports.RemoteEmbedder` at `url` (with `/v1`, as the official package takes it).
+    """Fetches vectors from the server at `url`, which ends in `/v1`, as in OpenAI's package. Implements `ports.RemoteEmbedder`.
 
-    `api_key` None sends no key, for servers of one's own. `dimensions` is sent to the server, for models that can shorten
-    their vectors; None: their own length. Rate limits and failures of the server are retried, up to three requests in all,
-    after the time in `Retry-After`, or half a second and then twice that, `longest_wait` at most.
+    `api_key`: None sends no key, for a server without authentication. `dimensions` is sent to the server, for models that can
+    shorten their vectors; None: the model's own number. Rate limits and failures of the server are retried, with three requests
+    in all. The wait is the time in `Retry-After`, otherwise half a second and then a second; at most `longest_wait` seconds.
 
-    Raises `ConfigError` for settings that cannot work, `ProviderError` and its kinds for the rest, never with the key in it.
+    Raises `ConfigError` for settings that cannot work, and a subclass of `ProviderError` if requests fail. No error contains the
+    key.
     """
 
     languages = None
@@ -75,7 +85,8 @@ class Endpoint:
         self._seconds = seconds
         self._longest_wait = longest_wait
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
-        """A connection belongs to a loop, and a process may run several: a command one after the other, threads side by side."""
+        """Connections by event loop, because a connection belongs to one loop and a process may run several loops: one after
+        the other in a command, at the same time in threads."""
         self.dimensions = dimensions or 0
         size = f":{dimensions}" if dimensions else ""
         self.name = f"{model}{size} at {self._url.host}:{self._url.port}"
@@ -90,7 +101,7 @@ class Endpoint:
             (places, await self._embedded([texts[place][:_MOST_CHARACTERS] for place in places]))
             for places in _batches(texts, nonempty)
         ]
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)  # their length is known by now
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)  # `dimensions` was set by the answers
         for places, batch_vectors in rows:
             vectors[places] = batch_vectors
         return vectors
@@ -159,15 +170,17 @@ class Endpoint:
         try:
             items = msgspec.json.decode(answer, type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._broken(f"its answer is no list of vectors: {error}") from error
+            raise self._broken(f"its answer is not a list of vectors: {error}") from error
         if sorted(item.index for item in items) != list(range(count)):
-            raise self._broken(f"it gave {len(items)} vectors for {count} texts, or numbered them otherwise")
+            raise self._broken(
+                f"it returned {len(items)} vectors for {count} texts, or their indexes are not 0 to {count - 1}"
+            )
         sizes = {len(item.embedding) for item in items}
         expected = self.dimensions or len(items[0].embedding)
         if sizes != {expected}:
             raise self._broken(f"its vectors have {_listed(sizes)} numbers; {expected} were expected")
         if not 0 < expected <= _MOST_DIMENSIONS:
-            raise self._broken(f"its vectors have {expected} numbers; 1 to {_MOST_DIMENSIONS} are possible")
+            raise self._broken(f"its vectors have {expected} numbers; 1 to {_MOST_DIMENSIONS} are allowed")
         vectors = np.empty((count, expected), dtype=np.float64)
         for item in items:
             vectors[item.index] = item.embedding
@@ -185,14 +198,14 @@ class Endpoint:
         return f"the embedder at {self._url.with_query(None)}"
 
     def _keyless(self, text: str) -> str:
-        """Returns the text without the key: some servers repeat it, and no error may pass it on."""
+        """Returns the text with the key masked: some servers repeat the key in their answer, and no error may contain it."""
         return text.replace(self._secret, "***") if len(self._secret) >= _MIN_SECRET else text
 
 
 def endpoint(
     *, url: str | None = None, model: str | None = None, api_key: str | None = None, dimensions: int | None = None
 ) -> Endpoint:
-    """Returns the embedder that settings describe. Raises `ConfigError` if something is missing."""
+    """Returns the embedder for the settings of the table `embedding`. Raises `ConfigError` if `url` or `model` is missing."""
     if not url or not model:
         raise ConfigError(
             f"the embedder 'endpoint' needs embedding.{'model' if url else 'url'}; set it in toolcaddie.toml"
@@ -238,7 +251,7 @@ def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]
 
 
 def _encodable(text: str) -> str:
-    """Returns the text without halves of surrogate pairs, which JSON cannot carry."""
+    """Returns the text with lone surrogates replaced by "?", because they cannot be sent as JSON."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -257,7 +270,8 @@ def _kind_of(status: int) -> type[ProviderError]:
 
 
 def _retry_after(header: str) -> float | None:
-    """Returns seconds; None: absent, or a date, which no server of embeddings sends."""
+    """Returns the seconds in a `Retry-After` header; None if it is absent or a date, which no known server of embeddings
+    sends."""
     try:
         seconds = float(header)
     except ValueError:

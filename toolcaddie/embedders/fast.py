@@ -1,5 +1,5 @@
-"""Models of the package fastembed, by onnxruntime in this process. The package downloads a model at its first use; without a
-network, `FASTEMBED_CACHE_PATH` names a folder that already has it."""
+"""The embedder `fastembed`: models of the package fastembed, run by onnxruntime in this process. The package downloads a model at
+its first use. Without a network, set `FASTEMBED_CACHE_PATH` to a folder that already contains the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _MOST_CHARACTERS = 16_000
 
 
 class FastEmbed:
-    """Implements `ports.Embedder` by a model of fastembed. Raises `ConfigError` if it does not exist or cannot be loaded."""
+    """Makes vectors by a model of fastembed. Raises `ConfigError` if the model does not exist or cannot be loaded. Implements
+    `ports.Embedder`."""
 
     languages = None
 
@@ -32,10 +33,10 @@ class FastEmbed:
         self.dimensions = dimensions_of[exact]
         try:
             self._model = TextEmbedding(exact, threads=1)
-        except Exception as error:  # a download, a file, a runtime: each fails with classes of its own
+        except Exception as error:  # the download, the file and the runtime each raise their own classes
             raise ConfigError(
-                f"fastembed's model {exact!r} cannot be loaded: {str(error)[:300]}; it is downloaded at first use, so try "
-                "once with a network, or set FASTEMBED_CACHE_PATH to a folder that holds it"
+                f"fastembed's model {exact!r} cannot be loaded: {str(error)[:300]}; it is downloaded at first use, so start "
+                "once with a network, or set FASTEMBED_CACHE_PATH to a folder that contains it"
             ) from error
 
     def embed(self, texts: Sequence[str]) -> Floats:

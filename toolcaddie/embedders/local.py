@@ -1,5 +1,8 @@
-"""Embedders whose packages are optional, by the names that settings use. A package is imported when it is needed; an error names
-a missing one and the commands that install it."""
+"""The embedders that need optional packages: a function for each name in the settings, `minilm` and `fastembed`.
+
+An optional package is imported only when its embedder is made; if it is missing, the error names it and the commands that install
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ def minilm(*, runtime: Runtime = "auto") -> Embedder:
     """Returns all-MiniLM-L6-v2 in this process.
 
         auto     onnxruntime if it is installed, else numpy
-        onnx     int8 weights, the fast one
-        numpy    exact, needs neither onnx nor onnxruntime
+        onnx     int8 weights; three to four times as fast as numpy
+        numpy    exact weights; needs neither onnx nor onnxruntime
 
-    Raises `ConfigError` naming the missing package and the commands that install it.
+    Raises `ConfigError`, with the commands that install it, if a package is missing.
     """
     if runtime not in get_args(Runtime):
         raise ConfigError(f"the embedder 'minilm' has no runtime {runtime!r}; there are {', '.join(get_args(Runtime))}")
@@ -66,7 +69,10 @@ def fastembed(*, model: str | None = None) -> Embedder:
 
 
 def _needed(module: str, *, what: str, commands: str) -> Any:
-    """Returns a module of this room that imports optional packages. Raises `ConfigError` if one is missing."""
+    """Imports a module of this package that needs optional packages. Raises `ConfigError` if one of these is missing or broken.
+
+    `what` is the embedder or runtime that the error names, `commands` the commands that install its packages.
+    """
     try:
         return importlib.import_module(_module(module))
     except ModuleNotFoundError as error:

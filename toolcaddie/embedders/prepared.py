@@ -1,8 +1,8 @@
-"""Vectors that are made before a selection compares them. They are cached in memory, and those of a catalog also in a `Store`, so
-that a restart does not make them again.
+"""Vectors that are made before a selection compares them. They are cached in memory; those of catalogs are also written to a
+`Store`, so that they need not be made again after a restart.
 
-A selection does no I/O and never waits. Its caller therefore awaits `prepare` with the texts first; the ranker then finds the
-vectors here, through the same port `Embedder` as if it called the model itself.
+A selection does no I/O and never waits. The runtime therefore first awaits `prepare` with the texts of a request. The ranker then
+gets the vectors from `Prepared`, which implements the port `Embedder`, so that the ranker need not know where they come from.
 """
 
 from __future__ import annotations
@@ -25,30 +25,40 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 PATIENCE = 1.0
-"""Most seconds that a request waits for vectors."""
+"""The longest time in seconds for which a request waits for vectors."""
 PAUSE = 30.0
-"""Seconds for which a failed embedder gets no request, so that it delays one request and not all."""
+"""Seconds for which nothing is sent to an embedder that failed, so that it delays only one request."""
 
 _Rows = Bounded[bytes, bytes]
-"""Vectors by the digest of their text."""
+"""Vectors as bytes of half floats, by the digest of their text."""
 
 _QUERY_BYTES = 16 * 1024 * 1024
+"""The largest size in bytes of the vectors of requests in memory."""
 _CATALOG_BYTES = 256 * 1024 * 1024
-"""Most bytes in memory: 25,000 tools of 3,072 numbers take 154 MB, of 384 numbers 19 MB."""
+"""The largest size in bytes of the vectors of catalogs in memory. 25,000 vectors of 3,072 numbers take 154 MB, of 384 numbers
+19 MB."""
 _LASTING_SECONDS = 180 * 86_400.0
-"""Seconds that vectors of removed tools stay on disk."""
+"""Seconds after which a stored vector is deleted."""
 _TOO_LONG = 1.5
+"""Size of a number that no vector of length 1 can have; it leaves room for rounding."""
 _LOCAL_AT_ONCE = 32
+"""The number of texts that are embedded at once in this process. Each finished batch is cached, so that an interrupted catalog
+continues after it."""
 _REMOTE_AT_ONCE = 256
-"""Texts of one batch. Finished batches are cached, so that an interrupted catalog continues where it stopped."""
+"""The same number for a remote embedder."""
+_BYTES_A_NUMBER = 2
+"""Bytes of a half float."""
 
 
 class Prepared:
-    """Implements `ports.Embedder` over prepared vectors. Safe for many threads.
+    """Returns prepared vectors of texts. Safe for many threads. Implements `ports.Embedder`.
 
-    A text without a vector is embedded at once by a local `source`; if the source is remote or fails, its vector is zeros.
-    Vectors are stored as half floats and rounded to these from the beginning, so that a restart changes no score. The cosine of
-    two texts differs from that of float32 vectors by less than 1e-4.
+    `source` makes the vectors, and `documents` stores those of catalogs (None: they are only in memory). A text that was not
+    prepared is embedded at once if `source` is local; if `source` is remote or fails, the text gets zeros. `patience`: the
+    longest time in seconds for which `prepare` waits for a remote source.
+
+    Vectors are stored as half floats. They are rounded to half floats before their first use, so that a restart changes no score;
+    the cosine of two texts differs from that of float32 vectors by less than 1e-4.
     """
 
     def __init__(
@@ -76,7 +86,7 @@ class Prepared:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector; 0: not set, and a remote source has not answered yet."""
+        """The number of dimensions; 0: unknown, because it is not set and the remote source has not answered yet."""
         return self._dimensions or self._source.dimensions
 
     @property
@@ -90,25 +100,26 @@ class Prepared:
 
     @property
     def problem(self) -> str:
-        """The error of the last request to the source; empty: it succeeded."""
+        """The error of the last request to the source; empty if that request succeeded."""
         return self._problem if self._down else ""
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, dimensions]; a text without a vector is treated as the class says."""
+        """Returns float32 [texts, dimensions]. A text that was not prepared is embedded now if the source is local, otherwise it
+        gets zeros."""
         keys = [_key(text) for text in texts]
         rows_by_key = self._rows_in_memory(keys)
         if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, rows_by_key)):
             fresh = self._rows_now(self._source, missing)
             _put_all(self._passing, fresh)
             rows_by_key |= fresh
-        zeros = bytes(2 * self.dimensions)
+        zeros = bytes(_BYTES_A_NUMBER * self.dimensions)
         rows = (row if len(row := rows_by_key.get(key, zeros)) == len(zeros) else zeros for key in keys)
         halves = np.frombuffer(b"".join(rows), dtype=np.float16)
         return unit(halves.astype(np.float32).reshape(len(texts), self.dimensions))
 
     async def prepare(self, texts: Sequence[str]) -> None:
-        """Makes the vectors of a request's texts, within `patience` seconds. A source that fails or is too slow is logged once
-        and gets no request for a while; nothing is raised and nothing is written to disk."""
+        """Makes the vectors of a request's texts; a remote source gets `patience` seconds. If the source fails or is too slow,
+        this is logged once, and nothing is sent to the source for `PAUSE` seconds. Nothing is raised or written to disk."""
         missing = self._lacking(texts)
         if not missing or self._clock() < self._down_until:
             return
@@ -122,11 +133,10 @@ class Prepared:
             self._worked()
 
     async def prepare_lasting(self, texts: Sequence[str], *, written: bool = True) -> None:
-        """Gets the vectors of a catalog from memory, from the documents, or from the source, without a limit of time. `written`:
-        store them in the documents.
+        """Gets the vectors of a catalog's texts from memory, from the documents, or from the source, without a time limit.
 
-        Raises `ProviderError` if the source fails, or has just failed, and `ConfigError` if it returns no vectors; vectors made
-        until then are kept.
+        With `written`, vectors are read from and stored in the documents. Raises `ProviderError` if the source fails or has just
+        failed, and `ConfigError` if it returns something that is not vectors; vectors that were made before the error are kept.
         """
         missing = await asyncio.to_thread(self._lacking, texts)  # a pass over 50,000 texts takes time
         if written:
@@ -159,19 +169,19 @@ class Prepared:
         source = self._source
         if isinstance(source, RemoteEmbedder):
             rows = _rows(await source.fetch(texts), len(texts), source.name)
-            numbers = len(rows[0]) // 2 if rows else self._dimensions
+            numbers = len(rows[0]) // _BYTES_A_NUMBER if rows else self._dimensions
             if self._dimensions not in (0, numbers):
                 raise ProviderProtocolError(
-                    f"{source.name} gives vectors of {numbers} numbers now; the stored ones have {self._dimensions}; "
+                    f"{source.name} now returns vectors of {numbers} numbers, but the stored ones have {self._dimensions}; "
                     f"set embedding.dimensions to {numbers}, and all vectors are made again"
                 )
         else:
             rows = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
-        self._dimensions = self._dimensions or (len(rows[0]) // 2 if rows else 0)
+        self._dimensions = self._dimensions or (len(rows[0]) // _BYTES_A_NUMBER if rows else 0)
         return rows
 
     def _rows_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
-        """Returns vectors of a local source during a selection; none if it fails, or has just failed."""
+        """Returns vectors that a local source makes during a selection; an empty dict if the source fails or has just failed."""
         if self._clock() < self._down_until:
             return {}
         try:
@@ -189,7 +199,8 @@ class Prepared:
         return _rows_of(self._lasting, keys) | _rows_of(self._passing, keys)
 
     async def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Returns the vectors in the documents that have the right size; if the store fails, they are made again."""
+        """Returns the stored vectors of the right size. If the store fails, a warning is logged, and no vectors are returned, so
+        that they are made again."""
         if self._documents is None or not keys:
             return {}
         try:
@@ -202,8 +213,12 @@ class Prepared:
     def _loaded(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
         sizes = {len(value) for value in values.values()}
         if not self.dimensions and len(sizes) == 1:
-            self._dimensions = sizes.pop() // 2
-        whole = {bytes.fromhex(key): value for key, value in values.items() if 0 < len(value) == 2 * self.dimensions}
+            self._dimensions = sizes.pop() // _BYTES_A_NUMBER
+        whole = {
+            bytes.fromhex(key): value
+            for key, value in values.items()
+            if 0 < len(value) == _BYTES_A_NUMBER * self.dimensions
+        }
         numbers = np.frombuffer(b"".join(whole.values()), dtype=np.float16).reshape(len(whole), self.dimensions)
         good: npt.NDArray[np.bool_] = np.asarray(np.isfinite(numbers).all(axis=1))
         rows = {key: whole[key] for place, key in enumerate(whole) if good[place]}
@@ -268,15 +283,16 @@ def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
 
 
 def _rows(vectors: Any, count: int, name: str) -> list[bytes]:
-    """Returns each row as half floats. Raises `ConfigError` unless `vectors` is an array of `count` rows of length 1 or less."""
+    """Returns each row of `vectors` as the bytes of half floats. Raises `ConfigError` unless `vectors` is an array of `count`
+    rows whose numbers are those of a vector of length 1."""
     try:
         array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"the embedder {name!r} gave a {type(vectors).__name__} that is no array of numbers"
+            f"the embedder {name!r} returned a {type(vectors).__name__} that is not an array of numbers"
         ) from error
     if array.ndim != 2 or len(array) != count:
-        raise ConfigError(f"the embedder {name!r} gave an array of shape {array.shape} for {count} texts")
-    if not (np.abs(array) < _TOO_LONG).all():  # NaN is below nothing, so it is refused too
-        raise ConfigError(f"the embedder {name!r} gave numbers that are not those of a vector of length 1")
+        raise ConfigError(f"the embedder {name!r} returned an array of shape {array.shape} for {count} texts")
+    if not (np.abs(array) < _TOO_LONG).all():  # no comparison with NaN is true, so NaN is refused too
+        raise ConfigError(f"the embedder {name!r} returned numbers that cannot be those of vectors of length 1")
     return [row.tobytes() for row in array.astype(np.float16)]

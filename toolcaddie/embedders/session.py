@@ -1,4 +1,5 @@
-"""ONNX graphs in onnxruntime, on one thread: a query is too short to be worth dividing, and requests run side by side."""
+"""ONNX models in onnxruntime. A model runs on one thread: a short text gains nothing from several threads, and several requests
+run at the same time."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ import onnxruntime
 from toolcaddie.embedders.bert import Floats, Ints
 
 onnxruntime.set_default_logger_severity(3)
-"""Errors only: its warnings are about devices that are not used."""
+"""Logs errors only, because onnxruntime's warnings are about devices that are not used."""
 
 
 class Session:
-    """A model of one input and one output. Raises errors of onnxruntime for bytes that it cannot run."""
+    """A model with one input (token ids) and one output (vectors), made from the bytes of an ONNX file. Raises onnxruntime's
+    errors if the model cannot be run."""
 
     def __init__(self, model: bytes) -> None:
         options = onnxruntime.SessionOptions()

@@ -1,4 +1,5 @@
-"""A memory of the tools that requests called, and a ranker made of it."""
+"""A memory of the requests that were served and the tools that they called, and the ranker `learned`, which prefers the tools
+that similar requests called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Counts the tools that conversations of a log used together, so that one of them raises the other."""
+"""Counts the tools that logged conversations used together. If a request selects one of two such tools, the selector raises the
+score of the other one."""
 
 from __future__ import annotations
 
@@ -8,25 +9,27 @@ from itertools import permutations
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.learning.entries import CalledTool, ToolLookup
-from toolcaddie.learning.experience import EVERYBODY, Experience, Past
+from toolcaddie.learning.experience import OPERATOR_LOG, Experience, Past
 from toolcaddie.util.bounded import Bounded
 
 _MOST_OF_ONE = 3
-"""Conversations of one principal that count for a pair."""
+"""The largest number of conversations of one principal that count for a pair."""
 _MOST_TOOLS = 16
-"""Most tools of a conversation that is counted: in a longer one two tools are together by chance."""
+"""The largest number of tools of a conversation that is counted: in one with more, two tools occur together by chance."""
 _SELDOM = 2.0
-"""Conversations added to those of a tool, so that a single one does not count as a rule."""
+"""Number that is added to the conversations of a tool, so that a pair seen once is not taken for a rule."""
 _MOST_PAIRS = 20_000
+"""The largest number of pairs of a catalog that are used."""
 _MOST_CATALOGS = 8
+"""The largest number of catalogs whose pairs are cached."""
 
 
 class CoUse:
-    """Pairs of tools by how often the second was used in conversations that used the first, 0 to 1.
+    """Returns, for a catalog, pairs of tools and how often conversations with the first tool used the second, 0 to 1.
 
-    Counted for a catalog at its first use and again when the memory has a new index; until then the same mapping is returned.
-    It holds names of tools alone, and the selector hides the pairs of tools that a caller may not see. If each principal
-    learns alone, or the memory holds requests of several tenants, only the operator's log is counted.
+    The pairs are counted at the catalog's first use and again when the memory has a new index; until then the same mapping is
+    returned. The mapping has names of tools only, and the selector ignores tools that a caller may not see. If each principal
+    learns only from its own requests, or the memory has requests of several tenants, only the operator's log is counted.
     """
 
     def __init__(self, experience: Experience) -> None:
@@ -44,17 +47,17 @@ class CoUse:
 
 
 def co_used(past: Past, catalog: Catalog, *, shared: bool = True) -> Mapping[tuple[str, str], float]:
-    """Returns the 20,000 most frequent pairs: (first, second) -> the share of the conversations with the first tool that used the
-    second too, lowered a little if they are few."""
+    """Returns the 20,000 most frequent pairs: (first, second) -> the share of the conversations with the first tool that also
+    used the second; the share is lowered a little if these conversations are few."""
     lookup = ToolLookup(catalog)
     names: dict[CalledTool, str | None] = {}
     for tool in past.tools:
         position = lookup.position(tool)
         names[tool] = None if position is None else catalog.tools[position].name
     conversations: dict[tuple[int, int], set[str]] = defaultdict(set)
-    open_to_all = shared and len(set(past.tenants.tolist()) - {EVERYBODY}) <= 1
+    open_to_all = shared and len(set(past.tenants.tolist()) - {OPERATOR_LOG}) <= 1
     for entry in past.entries:
-        if entry.owner != EVERYBODY and not open_to_all:
+        if entry.owner != OPERATOR_LOG and not open_to_all:
             continue
         conversations[entry.owner, entry.group].update(
             name for tool in entry.tools if (name := names[tool]) is not None
@@ -68,6 +71,6 @@ def co_used(past: Past, catalog: Catalog, *, shared: bool = True) -> Mapping[tup
         singles.update(used)
         for first, second in permutations(sorted(used), 2):
             of_one[owner, first, second] += 1
-            if owner == EVERYBODY or of_one[owner, first, second] <= _MOST_OF_ONE:
+            if owner == OPERATOR_LOG or of_one[owner, first, second] <= _MOST_OF_ONE:
                 pairs[first, second] += 1
     return {pair: count / (singles[pair[0]] + _SELDOM) for pair, count in pairs.most_common(_MOST_PAIRS)}

@@ -1,4 +1,4 @@
-"""Log entries: the words of a request, the tools that it called, and its principal."""
+"""Entries of the learning log: the words of a request, the tools that it called, and its principal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolcaddie.core.tool import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
-    """A tool that is recognised by its name, or after a renaming by the rest of its definition."""
+    """A tool that an entry called. It is found in a catalog by its name, or, if it was renamed, by the rest of its definition."""
 
     name: str
     digest: str = ""
-    """`digest_of` the tool; empty: only its name was recorded."""
+    """The result of `digest_of` for the tool; empty: only the name was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +28,17 @@ class LogEntry:
     words: QueryWords
     tools: tuple[CalledTool, ...]
     principal: Principal | None = None
-    """The caller; None: an entry of the operator's own log, which teaches for every caller."""
+    """The caller; None: an entry of the operator's own log, from which every caller learns."""
     group: str = ""
-    """Equal for requests of one conversation, which are not independent evidence; empty: a conversation of its own."""
+    """Identity of the conversation: requests with the same one are not independent evidence; empty: the request is a
+    conversation by itself."""
     at: float = 0.0
-    """Seconds since the epoch; 0: unknown, and never too old."""
+    """Time of the request in seconds since the epoch; 0: unknown, so the entry is never too old."""
 
 
 def digest_of(tool: Tool) -> str:
-    """Returns a digest of description and input schema; empty if neither distinguishes the tool from others."""
+    """Returns a digest of a tool's description and input schema; empty if the tool has neither a description nor parameters,
+    because the digest would then be that of many tools."""
     if not tool.description.strip() and not tool.input_schema.get("properties"):
         return ""
     return hashlib.sha256(canonical_json((tool.description, tool.input_schema))).hexdigest()[:24]
@@ -58,10 +60,10 @@ class ToolLookup:
         self._unique[""] = None
 
     def position(self, tool: CalledTool) -> int | None:
-        """Returns the tool's position in the catalog, or None if it is gone.
+        """Returns the tool's position in the catalog, or None if the catalog no longer has the tool.
 
-        Name and digest are compared first; then a digest that only one tool has, for a renamed one; then the name alone, for
-        one whose definition has changed.
+        The tool with the same name and digest is taken; otherwise the only tool with this digest, which was renamed; otherwise
+        the tool with this name, whose definition has changed.
         """
         by_name = self._names.get(tool.name)
         if by_name is not None and self._digests[by_name] == tool.digest:

@@ -1,6 +1,9 @@
-"""The memory of requests and the tools that they called: one for all catalogs, searched while entries are added.
+"""The memory of past requests and the tools that they called, one for all catalogs. The ranker `learned` searches it while
+requests go on and add entries.
 
-A search reads a snapshot and takes no lock. New entries are in a short tail beside the index until `settle` makes a new one.
+A search reads a snapshot (`Past`) and takes no lock. Entries are searched in an index that never changes; new entries are
+collected in a short list beside it, the tail, until `settle` makes an index of all of them. Principals are stored as hashes,
+the owner numbers.
 """
 
 from __future__ import annotations
@@ -26,39 +29,46 @@ from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.util.bounded import Bounded
 
-EVERYBODY = 0
-"""The owner of the operator's own log."""
+OPERATOR_LOG = 0
+"""Owner and tenant number of entries from the operator's own log, which have no principal and from which every caller learns."""
 
 QUOTED = 120
-"""Characters of a request that are stored for quotations."""
+"""The number of characters of a request that are stored, to be quoted in the reasons for a tool."""
 MOST_TOOLS = 16
-"""Most tools of a request that is stored; one that called more tells nothing about any tool."""
+"""The largest number of tools of a request that is stored: a request that called more tells little about any of them."""
 
 _TAIL = 512
-"""New entries after which an index of all is due."""
+"""The number of new entries after which a new index of all entries is due."""
 _SAMPLE = 1_000
-"""Requests whose words are stored, to fit the weight of the log."""
+"""The largest number of requests whose words are stored, so that the weight of the log can be fitted with them."""
 _SAMPLE_TEXT = 1_000
+"""The largest number of characters that are stored of each message of such a request."""
 _DAY = 86_400.0
 _MOST_FITS = 64
+"""The largest number of catalogs whose fitted weights are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """An entry without its features, which are stored beside it."""
+    """A stored entry without its features and vectors, which are stored in arrays."""
 
     serial: int
+    """Number of the entry in the order of arrival, from 1."""
     owner: int
+    """Number of the principal (`owner_of`)."""
     tenant: int
+    """Number of the principal's tenant (`tenant_of`)."""
     tools: tuple[CalledTool, ...]
     group: int
+    """Number of the conversation; negative: the request is a conversation by itself."""
     at: float
     text: str
+    """The beginning of the request, for quotations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs:
-    """The calls of past requests: the tool `tools[i]` was called by the entry `entries[i]`."""
+    """The calls of past requests, in two arrays: the entry `entries[i]` called the tool `tools[i]`."""
 
     entries: Ints
     tools: Ints
@@ -66,7 +76,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Past:
-    """All entries at one moment: those of the index, then those of the tail."""
+    """A snapshot of all entries: first those of the index, then those of the tail. All arrays have this order."""
 
     entries: Sequence[Remembered]
     index: Index
@@ -78,10 +88,11 @@ class Past:
     meanings: Meanings
     """The vectors of the entries of the index."""
     tail_meanings: Floats
+    """The vectors of the entries of the tail."""
     tools: Sequence[CalledTool]
-    """Each once; those of the index first."""
+    """Each called tool once; those that entries of the index called come first."""
     pairs: Pairs
-    """The calls of `tools`, in the order of the entries."""
+    """The calls, as indexes into `entries` and `tools`, in the order of the entries."""
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -89,22 +100,24 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The weight of the log in a catalog, and the figures it was fitted by."""
+    """The weight of the log in the ranking of one catalog, and the results of the fit."""
 
     weight: float
     requests: int
-    """Logged requests that the weights were tried on."""
+    """The number of logged requests on which the weights were tried. Each was ranked without its own conversation."""
     without: float = 0.0
+    """Recall@5 on these requests without the log."""
     with_log: float = 0.0
-    """Recall@5 on these requests without and with the log; each conversation is held out in turn."""
+    """Recall@5 on these requests with the log."""
     tools: frozenset[str] = field(default=frozenset(), repr=False)
+    """Names of the tools of the catalog."""
 
 
 class Experience:
-    """Remembers which tools requests called. Safe for many threads; make one and keep it.
+    """Stores requests and the tools that they called. Safe for many threads; make one for the whole process.
 
-    `embedder` makes the vectors by which requests are compared, in addition to their words; None: the table of word vectors,
-    until `compare_by` names another. `clock` gives seconds since the epoch.
+    `embedder` makes the vectors by which requests are compared, in addition to their words; None: the installed table of word
+    vectors, unless `compare_by` names another embedder. `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -120,19 +133,21 @@ class Experience:
         self._lock = threading.Lock()
         self._settling = threading.Lock()
         self._tools: dict[CalledTool, CalledTool] = {}
-        """Each tool once, however many entries called it."""
+        """Each called tool once, so that entries share the objects."""
         self._entries: list[Remembered] = []
         self._features: list[Features] = []
-        """Features of the tail."""
+        """Features of the entries of the tail."""
         self._meanings: list[Floats] = []
+        """Vectors of the entries of the tail."""
         self._words: dict[int, QueryWords] = {}
-        """Words of the sample, by serial number."""
+        """Words of the sampled entries, by serial number."""
         self._sampled: list[tuple[int, int]] = []
+        """Hash and serial number of each sampled entry; a heap with the lowest hash first once the sample is full."""
         self._fits: Bounded[str, Fit] = Bounded(_MOST_FITS)
         self._past = _past_of((), Rows.of(()), np.zeros((0, self.embedder.dimensions), dtype=np.float32))
         self._snapshot: Past | None = None
         self.learned = 0
-        """Entries ever added."""
+        """The number of entries added so far, including those that were dropped since."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -142,8 +157,8 @@ class Experience:
         return self._embedder or word_table()
 
     def compare_by(self, embedder: Embedder) -> None:
-        """Uses the vectors of this embedder, unless another was named or there are entries already: vectors of two
-        embedders are never compared."""
+        """Compares requests by the vectors of this embedder. Does nothing if an embedder was already named, or if there are
+        entries: vectors of two embedders cannot be compared."""
         with self._settling, self._lock:
             if self._embedder is None and not self._entries:
                 self._embedder, self._snapshot = embedder, None
@@ -152,7 +167,10 @@ class Experience:
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def add(self, entry: LogEntry) -> None:
-        """Stores one request, if it called tools. It is cheap: `settle` does the expensive part."""
+        """Stores one request. A request is skipped if it called no tools or more than `MOST_TOOLS`, or if it has no words.
+
+        It is searched at once, as part of the tail. When `due` is true, call `settle`, which takes much longer.
+        """
         if not entry.tools or len(entry.tools) > MOST_TOOLS:
             return
         features = features_of(entry.words)
@@ -164,30 +182,30 @@ class Experience:
             self._snapshot = None
 
     def extend(self, entries: Iterable[LogEntry]) -> None:
-        """Stores many requests, and makes the index of all."""
+        """Stores many requests, and makes an index of all entries."""
         for entry in entries:
             self.add(entry)
         self.settle()
 
     @property
     def due(self) -> bool:
-        """True if enough was added that `settle` should be called, in a thread if someone waits."""
+        """True if `settle` should be called, because many entries were added. Call it in a thread if requests are waiting."""
         return len(self._features) >= _TAIL or len(self._entries) > self.settings.most_entries
 
     def settle(self) -> None:
-        """Makes the index of all entries, without those that are too many or too old. Takes seconds for 100,000 entries; searches
-        and additions go on meanwhile."""
+        """Makes the index of all entries, and drops those that are too old or more than the settings allow. Takes seconds for
+        100,000 entries; other threads can search and add entries meanwhile."""
         with self._settling:
             with self._lock:
                 entries, tail, meanings = list(self._entries), list(self._features), list(self._meanings)
             self._rebuild(entries, tail, meanings)
 
     def forget(self, keep: Callable[[CalledTool], bool]) -> int:
-        """Drops the entries without a tool for which `keep` is true. Returns their number."""
+        """Drops the entries that have no tool for which `keep` returns True. Returns the number of dropped entries."""
         return self._drop(lambda entry: any(map(keep, entry.tools)))
 
     def forget_principal(self, principal: Principal) -> int:
-        """Drops all requests of a principal. Returns their number."""
+        """Drops all requests of a principal. Returns the number of dropped entries."""
         owner = owner_of(principal)
         return self._drop(lambda entry: entry.owner != owner)
 
@@ -197,7 +215,7 @@ class Experience:
     # --- searching ------------------------------------------------------------------------------------------------------
 
     def past(self) -> Past:
-        """Returns all entries as of now."""
+        """Returns a snapshot of all entries. It is cached until an entry is added or dropped."""
         snapshot = self._snapshot
         if snapshot is not None:
             return snapshot
@@ -207,14 +225,15 @@ class Experience:
             return self._snapshot
 
     def sample(self) -> list[tuple[int, QueryWords]]:
-        """Returns a sample of the requests with their words, by place in `past()`; equal memories give equal samples."""
+        """Returns the sampled requests: the index of each in `past().entries`, and its words. Equal memories give equal
+        samples."""
         past = self.past()
         with self._lock:
             words = dict(self._words)
         return [(place, words[entry.serial]) for place, entry in enumerate(past.entries) if entry.serial in words]
 
     def fit_of(self, version: str, tools: frozenset[str]) -> Fit | None:
-        """Returns the fit of a catalog, or of the last catalog that had mostly the same tools."""
+        """Returns the fit of the catalog with this version, or of the latest catalog that shares more than half of its tools."""
         if (exact := self._fits.peek(version)) is not None:
             return exact
         return next(
@@ -244,7 +263,8 @@ class Experience:
         self._sample(remembered, entry.words)
 
     def _sample(self, entry: Remembered, words: QueryWords) -> None:
-        """Samples the entries with the highest hash of conversation and words, so that their order of arrival does not matter."""
+        """Adds an entry to the sample if its hash is among the highest. The hash is of conversation and words, so the sample
+        does not depend on the order in which entries arrive."""
         rank = crc32(f"{entry.group if entry.group >= 0 else ''}\n{entry.text}".encode("utf-8", "replace"))
         if len(self._sampled) < _SAMPLE:
             self._sampled.append((rank, entry.serial))
@@ -286,7 +306,7 @@ class Experience:
         )
 
     def _rebuild(self, entries: list[Remembered], tail: list[Features], meanings: list[Floats]) -> None:
-        """Makes the index from copies, while more may be added; then swaps it in."""
+        """Makes an index of these copies while other threads may add entries, then replaces the old index under the lock."""
         past = self._past
         rows = Rows.joined(past.index.rows, Rows.of(tail))
         places = np.array(self._staying(entries), dtype=np.int64)
@@ -307,7 +327,8 @@ class Experience:
         self._tools = {tool: tool for entry in self._entries for tool in entry.tools}
 
     def _staying(self, entries: Sequence[Remembered]) -> list[int]:
-        """Returns the places of the entries that are neither too old nor too many; the owner with the most loses first."""
+        """Returns the indexes of the entries that stay. Entries that are too old are dropped; if there are still too many, the
+        oldest entries of the owners with the most entries are dropped."""
         days = self.settings.keep_days
         oldest = 0.0 if days is None else self._clock() - days * _DAY
         places = [place for place, entry in enumerate(entries) if not 0 < entry.at < oldest]
@@ -338,12 +359,12 @@ class Experience:
 
 
 def owner_of(principal: Principal | None) -> int:
-    """Returns the number of a principal; None has the number of the operator's log."""
-    return EVERYBODY if principal is None else _hashed(*principal.owner)
+    """Returns the owner number of a principal, a hash; None has the number of the operator's log."""
+    return OPERATOR_LOG if principal is None else _hashed(*principal.owner)
 
 
 def tenant_of(principal: Principal | None) -> int:
-    return EVERYBODY if principal is None else _hashed(principal.tenant)
+    return OPERATOR_LOG if principal is None else _hashed(principal.tenant)
 
 
 def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
@@ -383,7 +404,10 @@ def _column(entries: Sequence[Remembered], name: str) -> Ints:
 def _paired(
     remembered: Sequence[Remembered], *, numbered: Sequence[CalledTool], first: int
 ) -> tuple[Sequence[CalledTool], Pairs]:
-    """Returns the tools, those already `numbered` first, and the calls of the entries; the first entry has the number `first`."""
+    """Returns the tools, the already `numbered` ones first, and the calls of these entries as indexes of entries and tools.
+
+    `first` is the index of the first of these entries.
+    """
     numbers: dict[CalledTool, int] = {tool: number for number, tool in enumerate(numbered)}
     called = [numbers.setdefault(tool, len(numbers)) for entry in remembered for tool in entry.tools]
     sizes = np.array([len(entry.tools) for entry in remembered], dtype=np.int64)
@@ -392,17 +416,18 @@ def _paired(
 
 
 def _shares(owners: Ints) -> Floats:
-    """Returns the weight of each entry in the counts of words: one principal weighs no more than all others together."""
+    """Returns the weight of each entry when the frequency of words is counted: the entries of one principal weigh no more than
+    those of all others together."""
     each, numbers, having = np.unique(owners, return_inverse=True, return_counts=True)
     others = len(owners) - having
-    over = (having > others) & (others > 0) & (each != EVERYBODY)
+    over = (having > others) & (others > 0) & (each != OPERATOR_LOG)
     factors = np.where(over, others / having, 1.0).astype(np.float32)
     shares: Floats = factors[numbers]
     return shares
 
 
 def _level(sizes: Sequence[int], most: int) -> int:
-    """Returns the largest size for each owner at which all together have at most `most`, or 1."""
+    """Returns the largest number of entries that every owner may keep so that at most `most` stay in all; at least 1."""
     low, high = 1, max(sizes, default=1)
     while low < high:
         middle = (low + high + 1) // 2
@@ -411,8 +436,8 @@ def _level(sizes: Sequence[int], most: int) -> int:
 
 
 def _hashed(*parts: str) -> int:
-    """Returns a positive number for these parts. Each is hashed with its length, so that no other parts can be made to
-    collide."""
+    """Returns a positive number for these parts. The length of each part is hashed too, so that ("a", "bc") and ("ab", "c") give
+    different numbers."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     whole = b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
     return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "big") >> 1 or 1

@@ -1,7 +1,8 @@
-"""Features of a request: its stems, pairs of words, and three-letter runs, each as a hash with a strength.
+"""Features by which the learning log compares requests: stems, pairs of words, and runs of three letters. Each feature is a hash
+with a strength.
 
-Hashes keep the memory small, and the words of other people out of it. The rarity of a feature (Sparck Jones, "A statistical
-interpretation of term specificity", 1972) is counted later, over the whole log.
+Hashes make the log small, and it does not contain the words of other people. The rarity of a feature (Sparck Jones, "A
+statistical interpretation of term specificity", 1972) is counted later, over the whole log.
 """
 
 from __future__ import annotations
@@ -21,34 +22,42 @@ Floats = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 
 MOST = 256
-"""Most features of a request, the strongest."""
+"""The largest number of features of a request; of more, the strongest are used."""
 
 _STOP_WORD = 0.6
-"""Weight of a stop word; a content word has 1. Higher than in the search of tools: "how do I" and "show me" distinguish
-requests."""
+"""Weight of a stop word; a content word has 1. It is higher than in the search of tools, because "how do I" and "show me"
+distinguish requests."""
 _PAIR = 0.5
+"""Weight of a pair of adjacent words; a single word has 1."""
 _PAIR_APART = 0.25
-"""Weights of two adjacent words, and of two with one between them; a single word has 1."""
+"""Weight of a pair of words with one word between them."""
 _LETTERS = 0.8
-"""Weight of all three-letter runs of a content word together; the word has 1."""
+"""Weight of all three-letter runs of a content word together; the word itself has 1."""
 _MOST_WORDS = 64
-"""Words read at each end of a message."""
+"""The largest number of words that are read at each end of a message."""
 _MOST_TEXT = 4_096
+"""The largest number of characters that are read at each end of a message."""
 _LONGEST_WORD = 24
+"""The number of characters of a word of which three-letter runs are made."""
 _MOST_CACHED = 16_384
+"""The number of words whose hashes are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """Hashes in rising order, each once, and their strengths. Odd hashes are of letters: these are compared, not searched."""
+    """The features of a request: hashes in rising order, each once, and their strengths.
+
+    Hashes of stems and pairs of words are even, and the index is searched by them. Hashes of three-letter runs are odd, and are
+    only compared.
+    """
 
     hashes: Hashes
     values: Floats
 
 
 def features_of(words: QueryWords) -> Features:
-    """Returns the features that requests are compared by. A word in several messages is as strong as all of them together; names
-    of tools called before are no features."""
+    """Returns the features of a request. The strengths of a word in several messages add up. Names of tools that were called
+    before are not features."""
     messages = [(_read(text), weight) for text, weight in (*words.messages, *words.replies)]
     if not messages:
         return Features(hashes=np.empty(0, dtype=np.uint32), values=np.empty(0, dtype=np.float32))
@@ -70,7 +79,7 @@ def features_of(words: QueryWords) -> Features:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word's hashes: of its stem, of itself, and, if it is no stop word, of its letters."""
+    """The hashes of a word: of its stem, of the word itself, and of its three-letter runs unless it is a stop word."""
 
     stem: int
     itself: int
@@ -80,7 +89,7 @@ class _Word:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Message:
-    """A message's features: its stems, each once, and the rest."""
+    """The features of one message: its stems, each once, and all others (pairs of words and three-letter runs)."""
 
     stems: Hashes
     stem_values: Floats
@@ -131,7 +140,7 @@ def _word(word: str, language: Language) -> _Word:
 
 
 def _together(first: Hashes, second: Hashes) -> Hashes:
-    """Returns the hashes of pairs of words, in their order; they are even."""
+    """Returns an even hash for each pair of words; the hash depends on the order of the two words."""
     mixed: Hashes = (first * np.uint32(0x9E3779B1) ^ second) & np.uint32(0xFFFFFFFE)
     return mixed
 

@@ -1,9 +1,14 @@
-"""Ranking by experience: the tools that were called after similar requests.
+"""The ranker `learned`, ranking by experience: tools score high if similar past requests called them.
 
-The past requests most similar to this one count for the tools that they called (k nearest neighbours; Yang, "An evaluation of
-statistical approaches to text categorization", 1999). Their weight is fitted: each logged request is ranked again without its
-own conversation, and the smallest weight that does as well as the best is taken (Breiman's one-standard-error rule;
-"Classification and Regression Trees", 1984), or 0 if the log does not help.
+The past requests most similar to the current one, its neighbours, count for the tools that they called (k nearest neighbours;
+Yang, "An evaluation of statistical approaches to text categorization", 1999). The weight of these scores beside those of the
+other rankers is fitted: each logged request is ranked again without its own conversation, and the smallest weight whose results
+are nearly as good as the best is used (after Breiman's one-standard-error rule; "Classification and Regression Trees", 1984), or
+0 if the log does not help.
+
+A caller (`owner`, a number; `me` where it is compared with others) learns from its own entries, from the operator's log, and,
+unless the settings say otherwise, from those of its tenant. Entries of other principals count within limits, so that nobody can
+decide the tools of others.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, ToolLookup
 from toolcaddie.learning.experience import (
-    EVERYBODY,
+    OPERATOR_LOG,
     Experience,
     Fit,
     Past,
@@ -30,7 +35,7 @@ from toolcaddie.learning.experience import (
     tenant_of,
 )
 from toolcaddie.learning.features import Floats, features_of
-from toolcaddie.learning.search import Bools, Ints, Request, first_of_each, limited
+from toolcaddie.learning.search import Bools, Ints, Request, first_of_each, limited_owners
 from toolcaddie.ports import LastWord, Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons, no_reasons
 from toolcaddie.selection.selector import Selector
@@ -39,74 +44,96 @@ from toolcaddie.util.bounded import Bounded
 NAME = "learned"
 
 Base = Callable[[QueryWords], npt.NDArray[np.float32]]
-"""The joint scores of the other rankers for every tool of the catalog."""
+"""Returns the joint scores of the other rankers for every tool of the catalog."""
 
 NEIGHBOURS = 300
-"""Past requests that count."""
-ALONE = 0.25
-"""Weight of the principal with the most calls of a tool, in the rankings of others. It limits poisoning."""
+"""The largest number of past requests that count for a request."""
+LOUDEST_WEIGHT = 0.25
+"""Weight of one principal in the rankings of others: for each tool, of the principal that counts most for it. One principal that
+poisons the log therefore counts little."""
 MOST_OF_ONE = 75
-"""Neighbours of another principal that count: a thousand copies of one request do not crowd out the requests of others."""
+"""The largest number of neighbours of one other principal that count, so that a thousand copies of one request do not displace
+the requests of others."""
 COUNTED_OF_ONE = 20
-"""Entries of another principal that are counted for one tool at most, when frequent tools are weighed down."""
+"""The largest number of calls of a tool by one other principal that are counted, where scores of frequent tools are reduced."""
 UNRELATED = 0.9
-"""Share of past requests that are taken to be unrelated to a request: their largest cosine counts as no similarity. It is
-measured, because long conversations are all closer to each other than single sentences are."""
-_LEAST_UNRELATED, _MOST_UNRELATED = 0.2, 0.8
-"""Bounds on that cosine, for logs that are small or all of one kind."""
+"""Share of past requests that are taken to be unrelated to a request: the largest of their cosines counts as no similarity. This
+cosine is measured for each request, because long conversations are all closer to each other than single sentences are."""
+_LEAST_UNRELATED = 0.2
+"""Lower bound of the cosine of unrelated requests, for small logs."""
+_MOST_UNRELATED = 0.8
+"""Upper bound of the cosine of unrelated requests, for logs of nearly equal requests."""
 UNTRIED = 0.75
-"""Share of the best learned score for a tool that was never called, if the other rankers put it first: the log cannot know it.
-A tool called n times gets 1 / (1 + n) of that."""
+"""Share of the best learned score that a never called tool gets if the other rankers put it first: the log cannot know such a
+tool. A tool that was called n times gets 1 / (1 + n) of this."""
 WEIGHTS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+"""Weights of the log that are tried."""
 ENOUGH = 30
-"""Logged requests of a catalog below which the log has no weight."""
+"""The number of logged requests of a catalog below which the log has no weight."""
 NEW = 0.1
 """Expected share of requests for tools that are not in the log, unless the log itself suggests more."""
 
 _STANDARD_ERRORS = 0.25
+"""Standard errors by which a smaller weight may be worse than the best one and still be preferred."""
 _PROOF = 2.0
-"""Standard errors by which a log must help to have any weight: a random log may help by chance."""
+"""Standard errors by which the log must improve the results to have any weight: a random log may help by chance."""
 _TRIFLE = 0.001
+"""Difference in recall that is ignored when weights are compared."""
 _AT = 5
+"""A tool is a hit if it is among so many first tools."""
 _QUOTED = 3
+"""The largest number of past requests that are quoted in the reason for a tool."""
 _QUOTED_TEXT = 60
+"""The largest number of characters of a quotation."""
 _MOST_READERS = 32
+"""The largest number of callers for which counts and samples are cached."""
+_GONE = -1
+"""Position of a tool that the catalog no longer has."""
 _BACKGROUND = 500
-"""Past requests that the cosine of unrelated requests is measured on."""
+"""The number of past requests on which the cosine of unrelated requests is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Catalogued:
-    """The tools of a past as positions of the catalog."""
+    """A snapshot of the log, with its tools as positions of the catalog."""
 
     past: Past
     positions: Ints
-    """The position of each tool; -1: it is gone."""
+    """The catalog position of each tool of the snapshot; -1: the catalog no longer has the tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Near:
-    """The past requests most similar to one, and the tools they called."""
+    """The neighbours of a request (the past requests most similar to it), and the calls that they made.
+
+    `entries`, `owners` and `likeness` have one value for each neighbour; `neighbour` and `position` one for each call.
+    """
 
     past_entries: Sequence[Remembered]
-    """All entries of the past."""
+    """All entries of the snapshot."""
     entries: Ints
+    """Index of each neighbour in `past_entries`."""
     owners: Ints
+    """Owner number of each neighbour."""
     likeness: Floats
+    """Similarity of each neighbour, 0 to 1."""
     neighbour: Ints
-    """The neighbour of each call."""
+    """Index of the neighbour that made each call."""
     position: Ints
-    """The tool of each call, as a position of the catalog."""
+    """Catalog position of the tool of each call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Answer:
+    """The scores of all tools for one request, and the values for their reasons."""
+
     near: _Near
     scores: Floats
     """Learned scores, 0 or more, without an upper bound."""
     tried: Floats
-    """Calls of each tool that the caller may learn from."""
+    """The number of calls of each tool from which the caller learns."""
     me: int
+    """Owner number of the caller."""
 
 
 class Learned:
@@ -129,9 +156,10 @@ class Learned:
     # --- as a ranker --------------------------------------------------------------------------------------------------
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        """Returns scores from 0 to 1; 0 if no similar request called the tool, or it is hidden.
+        """Returns scores from 0 to 1; 0 if no similar request called the tool, or if the tool is hidden.
 
-        The ranker has the last word, because its weight was fitted beside the scores of all others.
+        This ranker turns the joint scores of all other rankers into the final ones (`LastWord`), because its weight was fitted
+        on these joint scores.
         """
         answer = self._answer(words, visible)
         if answer is None:
@@ -157,15 +185,18 @@ class Learned:
         return self._experience.fit_of(self._version, self._names)
 
     def _reasons(self, answer: _Answer, positions: Sequence[int]) -> Reasons:
-        """Returns the past requests that called each tool: the caller's own and the operator's are quoted, those of others only
-        counted, unless the settings say otherwise."""
+        """Returns, for each tool, the past requests that called it. Requests of the caller and of the operator's log are quoted;
+        those of other principals are only counted, unless the setting `name_others` is on."""
         return [self._reason(answer, position) for position in positions]
 
     # --- fitting the weight --------------------------------------------------------------------------------------------
 
     def fit(self, base: Base) -> Fit:
-        """Chooses the weight by its effect on the logged requests: each without its own conversation, once as it is and once as
-        if its tools had never been called."""
+        """Chooses and stores the weight of the log by its effect on logged requests.
+
+        Each request is ranked without its own conversation, once with the calls of its tools in the log and once as if these
+        tools had never been called.
+        """
         recalls = [self._trial(place, words, base) for place, words in self._experience.sample()]
         trials = np.array([trial for trial in recalls if trial is not None], dtype=np.float64)
         fit = Fit(weight=0.0, requests=len(trials), tools=self._names)
@@ -185,7 +216,8 @@ class Learned:
         return fit
 
     def _trial(self, place: int, words: QueryWords, base: Base) -> Sequence[Sequence[float]] | None:
-        """Returns the recall of one logged request by weight, for called tools and for new ones; None: its tools are gone."""
+        """Returns the recall of one logged request for each weight: first with the calls of its tools in the log, then as if
+        these tools were new. Returns None if the catalog no longer has these tools."""
         catalogued = self._catalogued()
         past = catalogued.past
         entry = past.entries[place]
@@ -209,8 +241,8 @@ class Learned:
         ]
 
     def _once(self) -> float:
-        """Returns the share of tools called only once among all calls, an estimate of the share of coming requests that call a
-        new tool (Good, "The population frequencies of species", 1953)."""
+        """Returns the number of tools that were called once, divided by the number of all calls. This estimates the share of
+        coming requests that call a new tool (Good, "The population frequencies of species", 1953)."""
         catalogued = self._catalogued()
         positions = catalogued.positions[catalogued.past.pairs.tools]
         counts = np.bincount(positions[positions >= 0], minlength=self._size)
@@ -251,7 +283,7 @@ class Learned:
     def _place_of(self, tool: CalledTool) -> int:
         if tool not in self._positions:
             position = self._lookup.position(tool)
-            self._positions[tool] = -1 if position is None else position
+            self._positions[tool] = _GONE if position is None else position
         return self._positions[tool]
 
     def _near(
@@ -264,6 +296,8 @@ class Learned:
         tenant: int,
         without: int | None = None,
     ) -> _Near:
+        """Returns the neighbours of a request among the entries from which this owner learns, and their calls of tools that
+        `mask` shows. `without`: number of a conversation that does not count."""
         past = catalogued.past
         allowed = self._readable(catalogued, mask, owner, tenant)
         if without is not None:
@@ -289,16 +323,19 @@ class Learned:
         )
 
     def _alike(self, past: Past, words: QueryWords, allowed: Bools, me: int, background: Floats) -> tuple[Ints, Floats]:
-        """Returns the entries similar to a request, and their similarities from 0 to 1: the mean of words and meaning, or
-        words alone if the embedder has no vector for either."""
+        """Returns the entries similar to a request, and their similarities from 0 to 1.
+
+        The similarity is the mean of those by words and by meaning, or the one by words alone if the embedder has no vector for
+        the request or the entry. `background` has the vectors that `_background` returns.
+        """
         request = Request(features_of(words), past.index.rarity)
         vector = meaning_of(self._experience.embedder, words)
         has_vector = bool(vector.any())
         indexed = len(past.index.rows)
-        entries = past.index.candidates(request, allowed[:indexed], past.owners, (EVERYBODY, me), MOST_OF_ONE)
+        unlimited = (OPERATOR_LOG, me)
+        entries = past.index.candidates(request, allowed[:indexed], past.owners, unlimited, MOST_OF_ONE)
         if has_vector:
-            limits = (EVERYBODY, me), MOST_OF_ONE, NEIGHBOURS
-            near = past.meanings.near(vector, allowed[:indexed], past.owners, *limits)
+            near = past.meanings.near(vector, allowed[:indexed], past.owners, unlimited, MOST_OF_ONE, NEIGHBOURS)
             entries = np.union1d(entries, near) if len(near) else entries
         likeness = request.likeness(past.index.rows, past.index.lengths, entries)
         cosines = past.meanings.rows[entries] @ vector
@@ -314,28 +351,36 @@ class Learned:
         return entries, likeness
 
     def _background(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
-        """Returns the vectors of a sample of the entries this principal learns from, with a limit for each other principal."""
+        """Returns the vectors of a sample of the entries from which this owner learns.
+
+        The cosines of a request to these vectors show how similar unrelated requests are (`UNRELATED`). At most `MOST_OF_ONE`
+        entries of each other principal are in the sample. The sample is cached until the memory has a new index.
+        """
         past = catalogued.past
-        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        if (cached := self._backgrounds.get((owner, alone))) is not None and cached[0].index is past.index:
+        learns_alone = self._learns_alone(owner)
+        if (cached := self._backgrounds.get((owner, learns_alone))) is not None and cached[0].index is past.index:
             return cached[1]
         indexed = len(past.index.rows)
         entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
         entries = entries[
             np.lexsort(past.meanings.rows[entries, :2].T)
         ]  # an order that does not depend on their arrival
-        limits = limited(past.owners[entries], (EVERYBODY, owner))
-        if limits.any():
-            entries = entries[first_of_each(limits, MOST_OF_ONE)]
+        limited = limited_owners(past.owners[entries], (OPERATOR_LOG, owner))
+        if limited.any():
+            entries = entries[first_of_each(limited, MOST_OF_ONE)]
         rows = past.meanings.rows[entries[:: len(entries) // _BACKGROUND + 1]]
-        self._backgrounds.put((owner, alone), (past, rows))
+        self._backgrounds.put((owner, learns_alone), (past, rows))
         return rows
 
+    def _learns_alone(self, owner: int) -> bool:
+        """Returns True if this owner learns only from its own entries and the operator's log."""
+        return self._experience.settings.scope == "principal" or owner == OPERATOR_LOG
+
     def _readable(self, catalogued: _Catalogued, mask: Visible | None, owner: int, tenant: int) -> Bools:
-        """Returns the entries that teach this principal and called a visible tool."""
+        """Returns a flag for each entry: True if this owner learns from the entry and it called a visible tool."""
         past = catalogued.past
-        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        key = (owner if alone else tenant, alone, None if mask is None else mask.tobytes())
+        learns_alone = self._learns_alone(owner)
+        key = (owner if learns_alone else tenant, learns_alone, None if mask is None else mask.tobytes())
         if (cached := self._readers.get(key)) is not None and cached[0] is past:
             return cached[1]
         visible = catalogued.positions >= 0
@@ -343,44 +388,47 @@ class Learned:
             visible = visible & mask[catalogued.positions]
         allowed = np.zeros(len(past), dtype=np.bool_)
         allowed[past.pairs.entries[visible[past.pairs.tools]]] = True
-        allowed &= (past.owners == EVERYBODY) | (past.owners == owner if alone else past.tenants == tenant)
+        allowed &= (past.owners == OPERATOR_LOG) | (past.owners == owner if learns_alone else past.tenants == tenant)
         self._readers.put(key, (past, allowed))
         return allowed
 
     def _tried_by(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
-        """Returns the calls of each tool in the entries this principal learns from; those of another principal up to a limit."""
+        """Returns the number of calls of each tool in the entries from which this owner learns. Of another principal at most
+        `COUNTED_OF_ONE` calls of a tool are counted."""
         past = catalogued.past
-        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        if (cached := self._tried.get((owner, alone))) is not None and cached[0].index is past.index:
+        learns_alone = self._learns_alone(owner)
+        if (cached := self._tried.get((owner, learns_alone))) is not None and cached[0].index is past.index:
             return cached[1]
         allowed = self._readable(catalogued, None, owner, tenant)
         pairs = np.flatnonzero(allowed[past.pairs.entries] & (catalogued.positions[past.pairs.tools] >= 0))
         positions = catalogued.positions[past.pairs.tools[pairs]]
         owners = past.owners[past.pairs.entries[pairs]]
-        mine = (owners == EVERYBODY) | (owners == owner)
-        tried = np.bincount(positions[mine], minlength=self._size).astype(np.float32)
-        if not mine.all():
-            both = np.stack([positions[~mine], owners[~mine]])
-            (theirs, _), counts = np.unique(both, axis=1, return_counts=True)
-            tried += np.bincount(theirs, weights=np.minimum(counts, COUNTED_OF_ONE), minlength=self._size)
-        self._tried.put((owner, alone), (past, tried))
+        unlimited = (owners == OPERATOR_LOG) | (owners == owner)
+        tried = np.bincount(positions[unlimited], minlength=self._size).astype(np.float32)
+        if not unlimited.all():
+            position_and_owner = np.stack([positions[~unlimited], owners[~unlimited]])
+            (limited, _), counts = np.unique(position_and_owner, axis=1, return_counts=True)
+            tried += np.bincount(limited, weights=np.minimum(counts, COUNTED_OF_ONE), minlength=self._size)
+        self._tried.put((owner, learns_alone), (past, tried))
         return tried
 
     def _summed(self, near: _Near, tried: Floats, me: int) -> Floats:
-        """Returns the joint scores of the neighbours.
+        """Returns the learned score of each tool, from the similarities of the neighbours that called it.
 
-        The length of the vector of their similarities, which the nearest decide, plus twice their sum over the square root of
-        the tool's calls, so that a tool called all the time does not win by that alone. No other principal counts for more than
-        one identical request, and the one with the most only for `ALONE` of that.
+        The score has two terms. The first is the square root of the sum of the squared similarities; the nearest neighbours
+        decide it. The second is twice the sum of the similarities, divided by the square root of the tool's calls, so that a tool
+        does not score high only because it is called all the time. Another principal counts at most like one identical request,
+        and the one that counts most for a tool only with `LOUDEST_WEIGHT`.
         """
         likeness = near.likeness[near.neighbour]
         owners = near.owners[near.neighbour]
-        mine = (owners == EVERYBODY) | (owners == me)
-        squares = self._by_tool(near.position[mine], np.square(likeness[mine]))
-        sums = self._by_tool(near.position[mine], likeness[mine])
-        if not mine.all():
-            squares += self._of_others(near.position[~mine], owners[~mine], np.square(likeness[~mine]), ALONE**2)
-            sums += self._of_others(near.position[~mine], owners[~mine], likeness[~mine], ALONE)
+        full = (owners == OPERATOR_LOG) | (owners == me)
+        squares = self._by_tool(near.position[full], np.square(likeness[full]))
+        sums = self._by_tool(near.position[full], likeness[full])
+        if not full.all():
+            positions, others, likeness = near.position[~full], owners[~full], likeness[~full]
+            squares += self._of_others(positions, others, np.square(likeness), LOUDEST_WEIGHT**2)
+            sums += self._of_others(positions, others, likeness, LOUDEST_WEIGHT)
         scores: Floats = (np.sqrt(squares) + 2 * sums / np.sqrt(np.maximum(tried, 1.0))).astype(np.float32)
         return scores
 
@@ -390,12 +438,16 @@ class Learned:
         )
         return summed
 
-    def _of_others(self, positions: Ints, owners: Ints, values: Floats, alone: float) -> npt.NDArray[np.float64]:
+    def _of_others(
+        self, positions: Ints, owners: Ints, values: Floats, loudest_weight: float
+    ) -> npt.NDArray[np.float64]:
+        """Returns for each tool the sum of the values of its calls by other principals. Each principal adds at most 1, and the
+        one that adds most is multiplied by `loudest_weight`."""
         both, number = np.unique(np.stack([positions, owners]), axis=1, return_inverse=True)
         each = np.minimum(np.bincount(number.ravel(), weights=values), 1.0)
         loudest = np.zeros(self._size)
         np.maximum.at(loudest, both[0], each)
-        return self._by_tool(both[0], each) - (1 - alone) * loudest
+        return self._by_tool(both[0], each) - (1 - loudest_weight) * loudest
 
     def _reason(self, answer: _Answer, position: int) -> tuple[str, ...]:
         near = answer.near
@@ -408,7 +460,7 @@ class Learned:
         names_others = self._experience.settings.name_others
         past_entries = [near.past_entries[near.entries[each]] for each in order]
         texts = dict.fromkeys(
-            _short(entry.text) for entry in past_entries if names_others or entry.owner in (EVERYBODY, answer.me)
+            _short(entry.text) for entry in past_entries if names_others or entry.owner in (OPERATOR_LOG, answer.me)
         )
         quoted = ", ".join(f"'{text}'" for text in list(texts)[:_QUOTED] if text)
         return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
@@ -424,8 +476,8 @@ def factory(experience: Experience) -> RankerFactory:
 
 
 def refit(experience: Experience, selector: Selector, catalog: Catalog) -> None:
-    """Fits the weight of the memory in a catalog again, beside the selector's other rankers; does nothing if the selector does
-    not use the memory. Takes seconds while requests go on: call it in a thread of its own."""
+    """Fits the weight of the memory in a catalog again, with the scores of the selector's other rankers. Does nothing if the
+    selector does not use the ranker `learned`. It takes seconds, so call it in another thread."""
     if NAME in selector.settings.rankers:
         Learned(catalog, experience).fit(selector.scores_without(catalog, {NAME}))
 
@@ -435,11 +487,11 @@ def _others_alone(base: Floats, factor: float) -> Floats:
 
 
 def _blended(answer: _Answer, own_weight: float, visible: Visible | None, base: Floats, factor: float) -> Floats:
-    """Joins the scores of all other rankers with the learned ones. `factor` is the operator's, on the weight.
+    """Joins the scores of all other rankers (`base`) with the learned ones. `factor` is the ranker's weight in the settings, by
+    which the fitted weight is multiplied.
 
-    base + weight * max(learned, untried * the best learned * base / the best base), where `untried` makes up for tools that
-    the log cannot know; then scaled back to 0 to 1, with the best tool as certain as the more certain of the two scores. With
-    weight 0, or without a similar request in the log: exactly `base`.
+    The sum of both (`_blend`) is scaled to 0 to 1, so that the best tool has the higher of its two scores. With weight 0, or if
+    no tool has a score, the result is `base`.
     """
     weight = own_weight * factor
     if not weight:
@@ -455,6 +507,11 @@ def _blended(answer: _Answer, own_weight: float, visible: Visible | None, base: 
 
 
 def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Floats:
+    """Returns base + weight * max(learned, share), unscaled.
+
+    `share` makes up for tools that the log cannot know: UNTRIED * the best learned score * base / the best base score, divided
+    by 1 + the number of the tool's calls (`tried`). Without a learned score above 0, the result is `base`.
+    """
     best, best_learned = base.max(initial=0.0), learned.max(initial=0.0)
     if not weight or not best_learned > 0:
         return base
@@ -465,16 +522,17 @@ def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Float
 
 
 def _nearest(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
-    """Returns the nearest entries, with a limit for each other principal; of equally near ones the later."""
+    """Returns the indexes into `entries` of the nearest ones, at most `NEIGHBOURS`, and at most `MOST_OF_ONE` of each other
+    principal. Of equally similar entries the later one comes first."""
     order = np.lexsort((-entries, -likeness))
     order = order[likeness[order] > 0]
-    theirs = owners[entries[order]]
-    others = (theirs != EVERYBODY) & (theirs != me)
+    ordered_owners = owners[entries[order]]
+    others = (ordered_owners != OPERATOR_LOG) & (ordered_owners != me)
     if not others.any():
         return order[:NEIGHBOURS]
     counts: dict[int, int] = {}
     counted: list[int] = []
-    for place, owner, other in zip(order.tolist(), theirs.tolist(), others.tolist(), strict=True):
+    for place, owner, other in zip(order.tolist(), ordered_owners.tolist(), others.tolist(), strict=True):
         if other:
             counts[owner] = counts.get(owner, 0) + 1
             if counts[owner] > MOST_OF_ONE:
@@ -486,7 +544,7 @@ def _nearest(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
 
 
 def _unrelated(cosines: Floats) -> float:
-    """Returns the cosine up to which a past request counts as unrelated."""
+    """Returns the cosine up to which a past request counts as unrelated, from the cosines of a sample of past requests."""
     if not len(cosines):
         return _LEAST_UNRELATED
     place = int(UNRELATED * (len(cosines) - 1))
@@ -494,15 +552,19 @@ def _unrelated(cosines: Floats) -> float:
 
 
 def _recall(scores: Floats, right: Ints) -> float:
-    """Returns the share of the right tools among the first five; of equal scores the earlier tool is first, and 0 is a miss."""
+    """Returns the share of the right tools that are among the first five. Of tools with equal scores the earlier one in the
+    catalog is first; a tool with score 0 is a miss."""
     above = [(scores > scores[each]).sum() + (scores[:each] == scores[each]).sum() for each in right.tolist()]
     hits = [place < _AT and scores[each] > 0 for place, each in zip(above, right.tolist(), strict=True)]
     return sum(map(bool, hits)) / len(right)
 
 
 def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
-    """Returns the place of the weight to use: 0 unless the best beats it beyond chance; else the smallest within a quarter of a
-    standard error of the best."""
+    """Returns the index of the weight to use, from the recall of each request (row) with each weight (column).
+
+    The first weight, 0, is used unless the best weight is better by more than chance. Otherwise the smallest weight is used whose
+    recall is at most a quarter of a standard error below the best.
+    """
     best = int(gains.mean(axis=0).argmax())
     over_none = gains[:, best] - gains[:, 0]
     if over_none.mean() <= _PROOF * over_none.std() / len(over_none) ** 0.5:

@@ -1,7 +1,8 @@
-"""A search for the past requests most similar to one: an index that never changes, and the entries added after it was made.
+"""The search for the entries of the learning log that are most similar to a request.
 
-Cosine of features weighed by rarity. Candidates come from the postings of the request's rare features, as far as a fixed
-number of postings goes; then each candidate is compared exactly. The cost of a search therefore hardly grows with the log.
+Similarity is the cosine of features that are weighted by rarity. A search has two steps. The index gives candidates: the entries
+that share the request's rarest features, as long as at most a fixed number of postings is read (a posting is an entry that has
+the feature). Then each candidate is compared exactly. The time of a search therefore hardly grows with the log.
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _POSTINGS = 12_000
-"""Postings read for a request, those of its rarest features first."""
+"""The largest number of postings that are read for a request, those of its rarest features first."""
 _CANDIDATES = 300
-"""Entries compared exactly."""
+"""The largest number of candidates, which are compared exactly."""
 _COMPARED = 2_000
-"""Entries up to which all vectors are compared."""
+"""The largest number of entries of a log in which all vectors are compared."""
 _BITS = 16
+"""Bits of a hash that are looked up in a table; the whole hash is compared afterwards."""
+_NO_LIMIT = 0
+"""Owner number that stands for every owner without a limit. It is also the number of the operator's log, which has no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Features of many entries, one entry after the other."""
+    """The features of many entries in flat arrays, one entry after the other."""
 
     starts: Ints
+    """Entry i has the features `starts[i]` to `starts[i + 1]`."""
     hashes: Hashes
     values: Floats
 
@@ -63,7 +68,7 @@ class Rows:
 
 
 class Rarity:
-    """The rarity of each feature among entries, which may count less than 1 each; smoothed to stay above 0."""
+    """The rarity of each feature among entries, smoothed to stay above 0. `counts` says how much each entry counts, at most 1."""
 
     def __init__(self, rows: Rows, counts: Floats) -> None:
         self._hashes, numbers = np.unique(rows.hashes, return_inverse=True)
@@ -82,7 +87,7 @@ class Rarity:
 
 
 class Index:
-    """Entries by their searched features."""
+    """An inverted index of entries by their searched features, those with even hashes."""
 
     def __init__(self, rows: Rows, rarity: Rarity) -> None:
         self.rows = rows
@@ -98,8 +103,11 @@ class Index:
         self._values = rows.values[searched][order]
 
     def candidates(self, request: Request, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int) -> Ints:
-        """Returns the entries that share most with a request, by its searched features alone, and at most `most` of each owner
-        that is not `unlimited`."""
+        """Returns the entries that share most with a request by its searched features.
+
+        `allowed` has a flag for each entry of the index. Of each owner that is not in `unlimited`, at most `most` entries are
+        returned if there are more candidates than can be compared.
+        """
         hashes, worth = request.hashes, request.worth
         if not len(self._hashes):
             return np.empty(0, dtype=np.int64)
@@ -120,10 +128,10 @@ class Index:
         if len(entries) <= _CANDIDATES:
             return entries
         likeness = shared[entries] / self.lengths[entries]
-        theirs = limited(owners[entries], unlimited)
-        if theirs.any():
+        limited = limited_owners(owners[entries], unlimited)
+        if limited.any():
             order = np.argsort(-likeness, kind="stable")
-            order = order[first_of_each(theirs[order], most)]
+            order = order[first_of_each(limited[order], most)]
             entries, likeness = entries[order], likeness[order]
             if len(entries) <= _CANDIDATES:
                 return np.sort(entries)
@@ -131,29 +139,29 @@ class Index:
 
 
 class Meanings:
-    """The vectors of entries. In a large log the candidates found by words suffice; in a small one few requests share words, and
-    all vectors are compared."""
+    """The vectors of entries. In a small log few requests share words, so all vectors are compared; in a large log the candidates
+    found by words suffice, and no vectors are searched."""
 
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
-        """float32, of length 1 or 0."""
+        """float32; each row has length 1, or is zero if the entry has no vector."""
 
     def near(
         self, vector: Floats, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int, limit: int
     ) -> Ints:
-        """Returns the entries nearest to a vector, at most `limit`, and at most `most` of each owner that is not `unlimited`;
-        none if the log is large."""
+        """Returns at most `limit` entries nearest to a vector, and of each owner that is not in `unlimited` at most `most`. If
+        the log is large, no entries are returned."""
         if len(self.rows) > _COMPARED:
             return np.empty(0, dtype=np.int64)
         entries = np.flatnonzero(allowed)
         order = np.argsort(-(self.rows @ vector)[entries], kind="stable")
         entries = entries[order]
-        theirs = limited(owners[entries], unlimited)
-        return (entries[first_of_each(theirs, most)] if theirs.any() else entries)[:limit]
+        limited = limited_owners(owners[entries], unlimited)
+        return (entries[first_of_each(limited, most)] if limited.any() else entries)[:limit]
 
 
 class Request:
-    """A request ready to be compared with entries."""
+    """The features of a request, weighted by rarity, ready to be compared with entries."""
 
     def __init__(self, features: Features, rarity: Rarity) -> None:
         rare = rarity.of(features.hashes)
@@ -162,7 +170,7 @@ class Request:
         self.length = float(np.sqrt(np.square(features.values * rare).sum()))
 
     def likeness(self, rows: Rows, lengths: Floats, entries: Ints) -> Floats:
-        """Returns the cosines with these entries, 0 to 1."""
+        """Returns the cosines of the request with these entries, 0 to 1. `lengths` has the lengths of all entries of `rows`."""
         starts = rows.starts.take(entries)
         counts = rows.starts.take(entries + 1) - starts
         where = _gathered(starts, counts)
@@ -184,25 +192,26 @@ class Request:
 
 
 def first_of_each(owners: Ints, most: int) -> Ints:
-    """Returns the places of the first `most` entries of each owner, and of all entries of owner 0."""
+    """Returns the indexes of the first `most` entries of each owner in `limited_owners`, and of all entries without a limit."""
     order = np.argsort(owners, kind="stable")
     new = np.append(True, owners[order][1:] != owners[order][:-1])
     place = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
-    return np.sort(order[(owners[order] == 0) | (place < most)])
+    return np.sort(order[(owners[order] == _NO_LIMIT) | (place < most)])
 
 
-def limited(owners: Ints, unlimited: Sequence[int]) -> Ints:
-    """Returns the owners, with 0 for those without a limit."""
+def limited_owners(owners: Ints, unlimited: Sequence[int]) -> Ints:
+    """Returns the owner number of each entry, with 0 in place of the `unlimited` owners, so that `any()` on the result tells
+    whether an entry has a limit."""
     if not owners.any():
         return owners
     free = np.zeros(len(owners), dtype=np.bool_)
     for owner in unlimited:
         free |= owners == owner
-    return np.where(free, 0, owners)
+    return np.where(free, _NO_LIMIT, owners)
 
 
 def lengths_of(rows: Rows, rarity: Rarity) -> Floats:
-    """Returns the Euclidean lengths of the entries, features weighted by rarity; never 0."""
+    """Returns the Euclidean length of each entry's features, weighted by rarity; never 0."""
     owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
     squares = np.bincount(owner, weights=np.square(rows.values * rarity.of(rows.hashes)), minlength=len(rows))
     lengths: Floats = np.sqrt(np.maximum(squares, 1e-9)).astype(np.float32)
@@ -213,8 +222,8 @@ _local = threading.local()
 
 
 def _table() -> npt.NDArray[np.int16]:
-    """Returns this thread's table from the low bits of a hash to the place of a request's feature; -1: none. Callers reset it
-    after use."""
+    """Returns this thread's table, which maps the low bits of a hash to the index of a request's feature, or to -1. A caller
+    fills the table and resets it to -1 after use."""
     if not hasattr(_local, "table"):
         _local.table = np.full(1 << _BITS, -1, dtype=np.int16)
     table: npt.NDArray[np.int16] = _local.table
@@ -228,7 +237,7 @@ def _starts(counts: Ints) -> Ints:
 
 
 def _gathered(starts: Ints, counts: Ints) -> Ints:
-    """Returns the places of the values of rows, one row after the other."""
+    """Returns the indexes of the values of some rows in a flat array, one row after the other."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     where: Ints = np.arange(total) + np.repeat(starts - ends + counts, counts)

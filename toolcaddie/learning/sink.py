@@ -1,4 +1,4 @@
-"""Log entries made of runs: live from their events, and afterwards from the trail."""
+"""Makes entries of the learning log from runs: while they happen, from their events, or afterwards, from the recorded trail."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _RUNS = 4_096
-"""Most active runs that are followed; of more, the oldest are not learned from."""
+"""The largest number of active runs that are followed; if there are more, nothing is learned from the oldest."""
 _TEXT_LIMIT = 4_000
-"""Characters of a message that are stored, as in the trail."""
+"""The largest number of characters of a message that are read, as in the trail."""
 _GROWTH = 1.5
-"""Growth of the memory, as a factor, after which its weight is fitted again."""
+"""Factor by which the number of learned requests must grow before the weight of the memory is fitted again."""
 _FIRST = 30
+"""The number of learned requests after which the weight is fitted for the first time."""
 _KINDS = ("run_started", "tools_selected", "call_finished")
+"""Kinds of the recorded events that an entry is made of."""
 _RUNS_AT_ONCE = 500
+"""The number of runs whose events are read from the trail at once."""
+_OPENING_LENGTH = 500
+"""Characters of a conversation's first message by which the conversation is identified."""
 
 Redact = Callable[[str], str]
+"""Returns a text without secrets."""
 
 
 @dataclass(slots=True)
@@ -45,10 +51,11 @@ class _Run:
 
 
 class LearningSink:
-    """An event sink that remembers, at the end of a run, its request and the tools that were called without an error.
+    """An event sink that stores the request of a run, and the tools that it called without an error, when the run ends or pauses.
 
-    `redact` removes secrets from a text before it is stored, `tool_of` returns the current tool of a name, and `refit` fits the
-    weight of the memory again; it is called in a thread, and so is the building of a new index.
+    `redact` removes secrets from a text before it is stored. `tool_of` returns the current tool of a name. `refit` fits the
+    weight of the memory again. New indexes are made and `refit` is called in another thread. `window` and `window_user` limit
+    the messages before the request that are read, as in the settings of selection.
     """
 
     def __init__(
@@ -83,7 +90,7 @@ class LearningSink:
             self._end(event.run_id)
 
     async def settled(self) -> None:
-        """Waits until the work in the background is done."""
+        """Waits until no index is being made and no weight is being fitted in the background."""
         while self._working is not None:
             await asyncio.shield(self._working)
 
@@ -133,8 +140,11 @@ class LearningSink:
 
 
 async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, window_user: int = 4) -> list[LogEntry]:
-    """Returns the entries of recorded runs, oldest first. The trail stores texts cut and without secrets, as the sink
-    does; of tools it stores the names alone."""
+    """Returns the entries of the latest recorded runs, at most `most_runs`, the oldest first.
+
+    The trail stores texts shortened and without secrets, as the sink does. It stores only the names of tools, so the entries
+    have no digests of definitions.
+    """
     runs = [summary.run_id for summary in await trail.runs(RunQuery(limit=most_runs))]
     entries: list[LogEntry] = []
     for start in range(0, len(runs), _RUNS_AT_ONCE):
@@ -188,6 +198,10 @@ def _message(recorded: Mapping[str, Any]) -> Message:
 
 
 def _conversation(principal: Principal, messages: Sequence[Message]) -> str:
-    """Returns the identity of a conversation: its owner and its first words, which each turn repeats. In a long conversation they
-    leave the window, and later turns count as another one."""
-    return "\0".join((*principal.owner, messages[0].text[:500]))
+    """Returns the identity by which entries of one conversation are grouped, so that they do not count as independent evidence.
+
+    It consists of the owner and the beginning of the first of these messages. `messages` are the request and a limited number of
+    messages before it; once a conversation is so long that its first message is not among them, its turns count as another
+    conversation.
+    """
+    return "\0".join((*principal.owner, messages[0].text[:_OPENING_LENGTH]))

@@ -1,1 +1,1 @@
-"""Small functions that depend on no other package of Toolcaddie."""
+"""Small functions and classes that every package of Toolcaddie may use, and that use none of these packages."""

@@ -1,4 +1,5 @@
-"""The one least-recently-used store: values by key, bounded by their number and by sizes such as their bytes."""
+"""The least-recently-used store behind every bounded cache of Toolcaddie: values by key, limited by their number and by sizes
+such as their bytes."""
 
 from __future__ import annotations
 
@@ -15,17 +16,19 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Limit(Generic[V]):
-    """The sizes of all values together may be at most `most`. The size of a value must not change while it is stored."""
+    """A limit on the sum of the sizes of all values. The size of a value must not change while the value is stored."""
 
     most: int
+    """The largest sum that is allowed."""
     size: Callable[[V], int]
+    """Returns the size of one value."""
 
 
 class Bounded(Generic[K, V]):
-    """Stores at most `most` values, within the `limits`; the least recently used values are evicted first.
+    """Stores at most `most` values (None: any number), within the `limits`; the least recently used values are evicted first.
 
-    The newest value stays whatever its size. `on_eviction` is called with each evicted value. None cannot be a value. Safe for
-    many threads.
+    The newest value is stored whatever its size. `on_eviction` is called with each evicted value. None cannot be stored as a
+    value. Safe for many threads.
     """
 
     def __init__(
@@ -45,20 +48,20 @@ class Bounded(Generic[K, V]):
         return key in self._values
 
     def __iter__(self) -> Iterator[K]:
-        """Iterates over the keys there are now, the least recently used first."""
+        """Iterates over a copy of the keys, the least recently used first."""
         with self._lock:
             return iter(list(self._values))
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """The sizes of all values together, in the order of the limits."""
+        """The sum of the sizes of all values for each limit, in the order of the limits."""
         return tuple(self._totals)
 
     def get(self, key: K) -> V | None:
-        """Returns the value, which counts as used now, or None.
+        """Returns the value of a key, which now counts as the most recently used one, or None.
 
-        It takes no lock, which would double its time: each of the two steps is atomic, and a value that another thread evicts
-        between them is a miss.
+        This method takes no lock, because a lock would double its time. Each of its two steps is atomic; if another thread
+        evicts the value between them, the result is None.
         """
         try:
             value = self._values[key]
@@ -68,18 +71,19 @@ class Bounded(Generic[K, V]):
         return value
 
     def peek(self, key: K) -> V | None:
-        """Returns the value, which does not count as used, or None."""
+        """Returns the value of a key without counting it as used, or None."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Stores a value under a key, and evicts values until the limits hold."""
+        """Stores a value under a key, and evicts other values until all limits are kept."""
         with self._lock:
             evicted = self._store(key, value)
         if evicted:
             self._report(evicted)
 
     def put_if_absent(self, key: K, value: V) -> V:
-        """Stores a value unless the key has one, and returns the key's value: of several threads the first one wins."""
+        """Stores a value unless the key already has one, and returns the key's value. If several threads store one, the first
+        value stays."""
         with self._lock:
             existing = self._values.get(key)
             if existing is not None:
@@ -90,7 +94,7 @@ class Bounded(Generic[K, V]):
         return value
 
     def pop(self, key: K) -> V | None:
-        """Removes a value and returns it, or None. It does not count as evicted."""
+        """Removes a value and returns it, or None; `on_eviction` is not called."""
         with self._lock:
             return self._drop(key)
 
@@ -100,7 +104,7 @@ class Bounded(Generic[K, V]):
             return list(reversed(self._values.values()))
 
     def _store(self, key: K, value: V) -> list[V]:
-        """Returns the values that were evicted."""
+        """Stores a value under the caller's lock, and returns the values that had to be evicted."""
         values = self._values
         if self._limits:
             self._drop(key)
@@ -128,7 +132,7 @@ class Bounded(Generic[K, V]):
         return any(total > limit.most for total, limit in zip(self._totals, self._limits, strict=True))
 
     def _report(self, evicted: list[V]) -> None:
-        """Calls `on_eviction` without the lock, so that it may use the store."""
+        """Calls `on_eviction` for each evicted value after the lock is released, so that the callback may use the store."""
         if self._on_eviction is not None:
             for value in evicted:
                 self._on_eviction(value)

@@ -1,8 +1,10 @@
-"""Log lines of a library: through structlog if the application has configured it, otherwise through the standard library.
+"""The logger of every module of Toolcaddie: it writes through structlog if the application has configured structlog, otherwise
+through the standard library's `logging`.
 
-structlog's own default would print every line to the standard output of a program that never asked for it.
+Without this choice, unconfigured structlog would print every line to the standard output of a program that uses Toolcaddie as
+a library.
 
-An event is named in snake_case after what happened; its details are values:
+The first argument is the name of the event in snake_case; details are passed as keyword arguments:
 
     log = Logger(__name__)
     log.warning("cache_not_written", tool=tool.name, error=str(error))
@@ -20,7 +22,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO}
 
 
 class Logger:
-    """A logger that looks up its target for every line: a program may configure logging after its imports."""
+    """A logger that chooses between structlog and `logging` for every line, because a program may configure structlog after it
+    has imported Toolcaddie."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,7 +35,7 @@ class Logger:
         )
 
     def is_enabled_for(self, level: Literal["debug", "info"]) -> bool:
-        """Returns False if a line of this level would be dropped. For places where making the line costs more than this call."""
+        """Returns False if a line of this level would be dropped. Call it where making the line costs more than this check."""
         return structlog.is_configured() or self._standard.isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **values: Any) -> None:
@@ -55,7 +58,7 @@ class Logger:
 
 
 def _in_words(_: Any, __: str, values: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
-    """Returns the event and its values as one line, because the standard library's usual format shows only that."""
+    """Returns the event and its values as one message, because the usual format of `logging` shows only the message."""
     event, error = values.pop("event"), values.pop("exc_info", None)
     line = " ".join([str(event), *(f"{name}={value!r}" for name, value in values.items())])
     return (line,), {"exc_info": error} if error else {}

@@ -1,4 +1,4 @@
-"""Suggests close names for a mistyped one, for error messages."""
+"""Suggestions for a mistyped name, for error messages: the existing names that look most like it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 
 _BITS = 256
-"""Bits of a name's sketch; each letter pair of the name sets one."""
+"""Bits of a name's sketch, a number in which each pair of adjacent letters of the name sets one bit."""
 _COMPARED = 16
-"""Names with the closest sketches that are then compared letter by letter."""
+"""The number of names with the closest sketches that are then compared letter by letter."""
+_MOST_LETTERS = 64
+"""Letters of a mistyped name that are compared; the rest is cut, because a hostile name may be long."""
 
 
 def close_names(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
-    """Returns at most `limit` of `names` that look like `name`, the closest first. Long input is cut: it may be hostile."""
+    """Returns at most `limit` of `names` that look like `name`, the closest first."""
     by_lower = {candidate.lower(): candidate for candidate in names}
-    return [by_lower[match] for match in difflib.get_close_matches(name[:64].lower(), by_lower, n=limit, cutoff=0.6)]
+    mistyped = name[:_MOST_LETTERS].lower()
+    return [by_lower[match] for match in difflib.get_close_matches(mistyped, by_lower, n=limit, cutoff=0.6)]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Returns the end of an error about an unknown name: the likely name first, then all of them."""
+    """Returns the end of an error message about an unknown name: the closest existing name, then all existing names."""
     existing = list(names)
     close = close_names(name, existing, limit=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
@@ -28,7 +31,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 class Names:
-    """An index of many names: a lookup among 10,000 takes about 1 ms, with `close_names` 10 ms."""
+    """An index of many names. A lookup among 10,000 names takes about 1 ms; `close_names` alone would take 10 ms."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -36,10 +39,10 @@ class Names:
         self._sizes = [sketch.bit_count() for sketch in self._sketches]
 
     def close(self, name: str, mask: bytes | None = None, *, limit: int = 3) -> list[str]:
-        """Returns close names as `close_names` does; byte i of `mask` allows name i."""
-        sketch = _sketch(name[:64])
+        """Returns close names as `close_names` does. With a `mask`, only names whose byte in it is not 0 are suggested."""
+        sketch = _sketch(name[:_MOST_LETTERS])
         size = sketch.bit_count()
-        # Twice the bits in common over the bits of both, for every name: the Dice coefficient of their letter pairs.
+        # The number of common bits divided by the number of bits of both sketches: half of the Dice coefficient of letter pairs.
         alike = [
             (common / (size + other), place)
             for place, (common, other) in enumerate(
@@ -56,6 +59,7 @@ def _closest_first(alike: tuple[float, int]) -> tuple[float, int]:
 
 
 def _sketch(name: str) -> int:
+    """Returns the sketch of a name: one bit is set for each pair of adjacent letters, with a blank at both ends."""
     text = f" {name.lower()} "
     bits = 0
     for at in range(len(text) - 1):  # crc32 and not hash(): the same in every process

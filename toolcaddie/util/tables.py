@@ -1,4 +1,7 @@
-"""Tables of a settings file, derived from the fields of a dataclass: a new field of the class is a new key of the table."""
+"""Types of the tables in a TOML settings file, derived from dataclasses: each field of the class is a key of its table.
+
+The settings loader decodes a table into such a type, in which absent keys are UNSET, and then sets the fields of the dataclass.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 Off = Literal["off"]
-"""TOML has no null."""
+"""Stands for None in a settings file, because TOML has no null."""
 
 _NO_TYPES: Mapping[str, Any] = {}
 
@@ -26,10 +29,10 @@ def partial_table(
     without: Collection[str] = (),
     types: Mapping[str, Any] = _NO_TYPES,
 ) -> type[Struct]:
-    """Returns the fields of a dataclass as a table in which each may be absent, unless it is `required`.
+    """Returns a struct type with the fields of the dataclass `kind`, in which every key may be absent unless it is `required`.
 
-    Where the class has None, the table has "off". Fields in `without` are no keys of the table. `types` has the types of
-    fields that have another type in the table.
+    A field that may be None may be "off" in the table. Fields in `without` are omitted. `types` gives the type in the table
+    for fields whose type there differs from the one in the class.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
     names = [item.name for item in dataclasses.fields(kind) if item.name not in without]
@@ -44,18 +47,18 @@ def partial_table(
 
 
 def set_values(table: Struct) -> dict[str, Any]:
-    """Returns the keys of a table that are set, with "off" as None."""
+    """Returns the keys that the file sets, and their values, with None in place of "off"."""
     values = {name: getattr(table, name) for name in table.__struct_fields__}
     return {name: None if value == "off" else value for name, value in values.items() if value is not UNSET}
 
 
 def arms(kind: Any) -> Sequence[Any]:
-    """Returns the members of a union; a type that is no union is its only member."""
+    """Returns the members of a union type; for any other type, that type alone."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _of_file(kind: Any) -> Any:
-    """Returns a field's type as a file can hold it: "off" for None, a table for any mapping."""
+    """Returns the type of a field's value in a file: "off" in place of None, `dict` in place of any mapping."""
     return reduce(or_, [Off if arm is NoneType else _plain(arm) for arm in arms(kind)])
 
 
