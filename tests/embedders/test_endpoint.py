@@ -122,7 +122,7 @@ async def test_the_size_asked_for_is_sent_and_held_to(httpserver: HTTPServer) ->
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}, "1 and 2 numbers"),
         ({"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, "0 numbers"),
         (b'{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}', "not a list of vectors"),
-        (b'{"data": [{"index": 0, "embedding": [1e999]}, {"index": 1, "embedding": [1]}]}', "numbers|no list"),
+        (b'{"data": [{"index": 0, "embedding": [1e999]}, {"index": 1, "embedding": [1]}]}', "numbers|not a list"),
         (b'{"data": [{"index": 0, "embedding": [null]}, {"index": 1, "embedding": [1]}]}', "not a list of vectors"),
         (b'{"data": [{"index": 0, "embedding": "AAAA"}]}', "not a list of vectors"),
         (b"<html>", "not a list of vectors"),

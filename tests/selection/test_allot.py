@@ -147,7 +147,7 @@ def test_core_tools_are_outside_max_tools_and_first(view_of, select):
 
 
 def test_core_tools_over_the_cap_are_refused_by_name(view_of, select):
-    with pytest.raises(BudgetError, match=r"core_0, core_1.*5 sent besides.*cap of 6"):
+    with pytest.raises(BudgetError, match=r"core_0, core_1.*5 others that must be sent.*cap of 6"):
         select(view_of({"a": 4}, core=2), query=SelectionQuery(text="a", fixed_count=5), provider_cap=6)
 
 

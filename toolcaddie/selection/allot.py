@@ -1,4 +1,9 @@
-"""The selection of scored candidates within the limits of a budget. Knows numbers, not tools or messages."""
+"""Selects scored candidates within the limits of a budget. This module works on arrays of numbers and knows neither tools nor
+messages; `selector` calls it.
+
+A group is the tools of one category. A guaranteed group is one that the request needs, because its category matched, was named,
+or is a default.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +23,30 @@ Bools = npt.NDArray[np.bool_]
 CHOSEN, SENT = "chosen", "sent"
 Outcome = Literal["chosen", "sent"] | DropStage
 OUTCOMES: tuple[Outcome, ...] = ("chosen", "sent", "quota", "max_tools", "provider_cap", "max_tokens")
+"""What can happen to a candidate: it is chosen, was sent before, or is dropped by the limit of this name."""
 _CHOSEN, _SENT, _QUOTA, _MAX_TOOLS, _PROVIDER_CAP, _MAX_TOKENS = range(len(OUTCOMES))
 
 MIN_QUOTA = 2
-"""Least number of tools that `proportional` takes from a category."""
+"""The smallest quota of a category: `proportional` takes at least this number of tools from it, if the category has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Tools that might be sent, in list order: arrays of one length, except `guaranteed`, which has one value a group."""
+    """Tools that may be sent. All arrays have one value for each candidate, except `guaranteed`, which has one for each group."""
 
     priority: Floats
-    """Higher is served first; equals in list order."""
+    """Candidates with a higher priority are served first; candidates with equal priorities in their order here."""
     group: Ints
-    """0, 1, 2 ... in the order groups are served; every group has a candidate."""
+    """Number of each candidate's group: 0, 1, 2 ... in the order in which groups are served. Every group has a candidate."""
     guaranteed: Bools
-    """Groups that `fair` does not leave without a tool while the limits allow one more."""
+    """Flags of the groups that get at least one tool under the policy `fair`, as far as the limits allow."""
     already_sent: Bools
-    """Sent already: they keep their place in a quota (the category presets append new tools) and are not chosen again."""
+    """Flags of the candidates that were sent before. They count in the quota of their group, because the category presets append
+    new tools to those that were sent, but they are not chosen again."""
     full: Ints
-    """Tokens of the definition."""
+    """Tokens of each full definition."""
     slim: Ints
-    """Tokens of the slimmed definition; never more than `full`."""
+    """Tokens of each slimmed definition (without examples, titles and long descriptions); never more than `full`."""
 
     def __len__(self) -> int:
         return len(self.priority)
@@ -47,14 +54,14 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The limits of a `Budget` of the same names, less the tools that must be sent; None: no limit."""
+    """The part of each limit of a `Budget` that is left after the tools that must be sent; None: no limit."""
 
     max_tools: int | None
     provider_cap: int | None
     max_tokens: int | None
-    """Limit if the tools that must be sent are sent in full."""
+    """Tokens left for candidates if the tools that must be sent have full definitions."""
     max_tokens_slim: int | None
-    """Limit if they are slimmed as well."""
+    """Tokens left for candidates if the tools that must be sent have slimmed definitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,15 +69,15 @@ class Allotment:
     """The selected candidates, and the outcome of every candidate."""
 
     selected: Ints
-    """Indices into the candidates, in the order they were served."""
+    """Indices of the selected candidates, in the order in which they were served."""
     ranked: Ints
     """Indices of all candidates, the best first."""
     outcome: npt.NDArray[np.int8]
     """Outcome of each candidate, an index into `OUTCOMES`."""
     slimmed: bool
-    """The definitions had to be slimmed."""
+    """True if the definitions have to be slimmed to fit."""
     quota: int | None = None
-    """Tools that `proportional` takes from each category."""
+    """The number of tools that `proportional` takes from each group; None: no quota."""
 
 
 def allot(
@@ -82,10 +89,12 @@ def allot(
 ) -> Allotment:
     """Selects candidates by the policy until a limit is reached.
 
-    `proportional` is the policy of the category presets: max(2, max_tools // groups) from each group, then cut at `max_tools`;
-    what a small group does not use stays unused, unless `redistribute`. `fair` takes the best of every guaranteed group, then
-    the rest. `ranked` takes the best. Slimming comes before dropping: if the definitions do not fit in full, all are slimmed,
-    and only candidates that still do not fit are skipped. No dropped candidate would fit into the tokens that remain.
+    `ranked` takes the best candidates. `fair` takes the best one of every guaranteed group, then the best of the others.
+    `proportional` is the policy of the category presets: it takes max(2, max_tools // groups) from each group, and then cuts the
+    list at `max_tools`. Places that a small group does not use stay unused, unless `redistribute` gives them to other groups.
+
+    If the full definitions have too many tokens, all definitions are slimmed, and only candidates that still do not fit are
+    dropped. No candidate that is dropped for its tokens would fit into the tokens that remain.
     """
     ranked = np.argsort(-candidates.priority, kind="stable")
     outcome = np.full(len(candidates), _CHOSEN, dtype=np.int8)
@@ -139,16 +148,18 @@ def _proportional(
 
 
 def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
-    """Returns the candidates, the best first, but the best of every guaranteed group before all others."""
+    """Returns the candidates in the order in which `fair` serves them: the best one of every guaranteed group, then all others,
+    both the best first."""
     heads = np.zeros(len(candidates.guaranteed), dtype=np.int64)
-    heads[candidates.group[ranked[::-1]]] = np.arange(len(ranked))[::-1]  # of equals the last is kept: the first served
+    # Assignment from the worst to the best, so that the best candidate of each group stays.
+    heads[candidates.group[ranked[::-1]]] = np.arange(len(ranked))[::-1]
     leads = np.zeros(len(ranked), dtype=np.bool_)
     leads[heads[candidates.guaranteed]] = True
     return np.concatenate([ranked[leads], ranked[~leads]])
 
 
 def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
-    """Returns the members of each guaranteed group, the best first; the group with the best member is first."""
+    """Returns the members of each guaranteed group, the best first. Groups are in the order of their best members."""
     queues: dict[int, list[int]] = {}
     for index in ranked.tolist():
         group = int(candidates.group[index])
@@ -158,7 +169,8 @@ def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
 
 
 def _limit(capacity: Capacity, available: int) -> tuple[int, int]:
-    """Returns how many candidates may be selected, and the stage that drops the others."""
+    """Returns the largest number of candidates that may be selected, and the index in `OUTCOMES` of the limit that drops
+    others."""
     max_tools = available if capacity.max_tools is None else max(0, capacity.max_tools)
     provider_cap = available if capacity.provider_cap is None else max(0, capacity.provider_cap)
     return min(max_tools, provider_cap, available), _PROVIDER_CAP if provider_cap < max_tools else _MAX_TOOLS
@@ -173,8 +185,11 @@ def _fill(
     stage: int,
     outcome: npt.NDArray[np.int8],
 ) -> Ints:
-    """Returns the candidates that fit, in order. The remaining tokens only shrink, so a candidate that did not fit once never
-    fits later."""
+    """Returns the slimmed candidates that fit into `max_tokens`, in the order in which they are served.
+
+    First each of the `queues` gets one place, then the candidates in `serving` follow. Tokens that remain never become more, so a
+    candidate that does not fit is not tried again. `stage` is the outcome of candidates beyond `limit`.
+    """
     sizes: list[int] = candidates.slim.tolist()
     selected: dict[int, None] = {}
     tokens_left = max_tokens
@@ -187,7 +202,7 @@ def _fill(
         tokens_left -= sizes[index]
         return True
 
-    for queue in queues:  # a group whose best is too long is served with its next best
+    for queue in queues:  # if the definition of the best tool of a group is too long, the next best one is taken
         any(take(index) for index in queue)
     waiting = [index for index in serving.tolist() if index not in selected]
     smallest = min((sizes[index] for index in waiting), default=0)

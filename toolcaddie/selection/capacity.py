@@ -1,4 +1,5 @@
-"""The part of a budget left for selected tools after everything that must be sent."""
+"""Computes the part of a budget that is left for selected tools, after the tools that must be sent in any case: core tools, tools
+that are essential to the request, and tools that the caller pins."""
 
 from __future__ import annotations
 
@@ -17,8 +18,12 @@ Ints = npt.NDArray[np.int64]
 def capacity_of(
     view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, always: Ints, pinned: Ints, *, whole: bool
 ) -> Capacity:
-    """Returns the budget's capacity for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError`
-    if the tools that must be sent are over a limit."""
+    """Returns the capacity that the budget has left for candidates.
+
+    `always` are positions of core and essential tools, which do not count towards `max_tools`; `pinned` tools count. Tokens and
+    places are reserved for tools that the model may ask for later, unless the catalog goes `whole`. Raises `BudgetError` if the
+    tools that must be sent are over a limit.
+    """
     must = np.concatenate([always, pinned])
     _check_cap(view, query, budget, must)
     max_tools = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
@@ -48,7 +53,8 @@ def pins_that_fit(
     pinned: Ints,
     scores: npt.NDArray[np.float32],
 ) -> Ints:
-    """Returns the pinned tools, or the best of too long a list, at least one: a caller may allow hundreds, and few fit."""
+    """Returns the pinned tools. If not all of them fit, only the best are returned, at least one: a caller may name hundreds of
+    tools of which few fit."""
     order = np.argsort(-scores[pinned], kind="stable")
     most = len(pinned)
     if budget.provider_cap is not None:
@@ -63,8 +69,8 @@ def _check_cap(view: View, query: SelectionQuery, budget: Budget, must: Ints) ->
     needed = len(must) + query.fixed_count
     if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
         raise BudgetError(
-            f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} sent besides make "
-            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core, pin fewer, or "
+            f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} others that must be sent "
+            f"make {needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core, pin fewer, or "
             "raise provider_cap"
         )
 
@@ -72,9 +78,9 @@ def _check_cap(view: View, query: SelectionQuery, budget: Budget, must: Ints) ->
 def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints, slim: int) -> None:
     if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
         raise BudgetError(
-            f"{len(must)} tools that are always sent ({_names(view, must)}) cost {slim} tokens slimmed, and "
-            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core, "
-            "pin fewer, or raise max_tokens"
+            f"{len(must)} tools that are always sent ({_names(view, must)}) need {slim} tokens even if they are slimmed, and "
+            f"{query.fixed_tokens} tokens are taken by others: this is over max_tokens of {budget.max_tokens}; mark fewer tools "
+            "as core, pin fewer, or raise max_tokens"
         )
 
 

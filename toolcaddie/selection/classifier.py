@@ -1,7 +1,8 @@
-"""The first stage of the category presets: a model names the categories that a conversation is about.
+"""The first stage of the category presets: a small model names the categories of tools that a conversation needs; the second
+stage selects tools of these categories.
 
-It is one short question to a small model. The answer is not trusted: it can at most choose among the categories that the
-caller may see. For a short follow-up of the user the model is not asked again.
+The model is asked one short question. Its answer is not trusted: only categories that the caller may see are taken from it. If
+the user's message is a short follow-up, the model is not asked again (`keeps`).
 """
 
 from __future__ import annotations
@@ -24,23 +25,29 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 ANSWER_READ = 4_000
-"""Characters read of an answer: the names of a few categories are shorter than that."""
+"""The number of characters of an answer that are read; the names of a few categories are shorter."""
 
 SHORT = 3
-"""Content words of a message that may be a follow-up by itself ("and Anna's too")."""
+"""The largest number of content words of a message that may be a follow-up ("and Anna's too")."""
 SHORT_ANSWER = 6
-"""The same if the assistant has just asked a question: "tomorrow at nine, the evening course with Anna" answers it."""
+"""The same number if the assistant has just asked a question, because "tomorrow at nine, the evening course with Anna" answers
+it."""
 
 _LIST = 24_000
-"""Characters of the list of categories. Names come first, so that no long description keeps another category out."""
+"""The largest number of characters of the list of categories. Names are counted before descriptions, so that a long description
+displaces no category."""
 _DESCRIPTION = 200
+"""The largest number of characters of a category's description."""
 _MESSAGE = 2_000
+"""The largest number of characters of a message that the model reads."""
 _SYNTHETIC = 3
+"""The number of examples that are made from descriptions of tools."""
 _MOST_ENUM = 200
-"""Names that a schema may list: providers limit the length of an enum."""
+"""The largest number of names that the response schema lists, because providers limit the length of an enum."""
 _ANSWER_TOKENS = 1_024
-"""Enough for a model that reasons before it answers."""
+"""The largest number of tokens of an answer; enough for a model that reasons before it answers."""
 _LOGGED = 8
+"""The largest number of unknown names in a log line."""
 
 _QUESTION = re.compile(r"[?？؟]")
 _URL = re.compile(r"\bhttps?://\S", re.IGNORECASE)
@@ -59,13 +66,15 @@ _TASK = (
 class ModelClassifier:
     """Asks a model for categories. Implements `ports.Classifier`.
 
-    `model`: a small one is enough; empty: the provider's default. `examples` maps messages to their categories, as examples for
-    the model; without any, a few are made from the descriptions of visible tools. `timeout`: seconds for the whole call.
-    `most`: categories taken from an answer. `url_category`: added if the last message contains a web address. `owns`: the
-    provider is closed with this.
+    `model`: name of the model, for which a small one is enough; empty: the provider's default. `examples` maps messages to their
+    categories, as examples for the model; without examples, a few are made from the descriptions of visible tools. `timeout`:
+    seconds for the whole call. `most`: the largest number of categories that are taken from an answer. `window`: the number of
+    last messages that the model reads. `url_category`: a category that is added if the last message contains a web address.
+    `owns`: True if `close` also closes the provider.
 
-    A call costs one model call and its tokens. An unusable answer is a `Classification` with `how='failed'`, never an exception:
-    the caller goes on without categories. Raises `ConfigError` for values out of range.
+    Each call of the classifier costs a model call. If the model fails or its answer is unusable, the result is a `Classification`
+    with `how='failed'`, never an exception, and the caller continues without categories. Raises `ConfigError` for values out of
+    range.
     """
 
     def __init__(
@@ -91,7 +100,7 @@ class ModelClassifier:
         self._url_category = url_category
         self._owns = owns
         self._plain = False
-        """The provider refused a response schema once; it is not sent one again."""
+        """True once the provider has refused a response schema and answered without one; no schema is sent any more."""
 
     async def __call__(self, messages: Sequence[Message], view: View) -> Classification:
         names = view.category_names()
@@ -124,7 +133,7 @@ class ModelClassifier:
         )
 
     def _visible_examples(self, view: View, names: Sequence[str]) -> Iterator[Message]:
-        """Yields the examples whose categories this caller may all see, so that no example reveals another category."""
+        """Yields the examples of which the caller may see all categories, so that no example reveals a hidden category."""
         visible = set(names)
         examples = {text: categories for text, categories in self._examples.items() if visible.issuperset(categories)}
         for text, categories in examples.items() or _synthetic(view, names):
@@ -132,8 +141,11 @@ class ModelClassifier:
             yield Message(role="assistant", content=_json({"categories": list(categories)[: self._most]}))
 
     async def _answer(self, request: ModelRequest, names: Sequence[str]) -> ModelReply:
-        """Returns the model's answer, by a response schema if the provider supports one. A provider that does not refuses at
-        once, which costs no tokens; from then on it is asked without a schema."""
+        """Returns the model's answer, by a response schema if the provider supports one.
+
+        A provider that supports none refuses the request, which costs no tokens. It is then asked again without a schema, and
+        all later requests have none.
+        """
         if not self._plain:
             try:
                 return await self._provider.complete(_with(request, _response_schema(names)))
@@ -183,19 +195,22 @@ class ModelClassifier:
 
 
 def keeps(categories: Sequence[str], messages: Sequence[Message], view: View, selector: Selector) -> bool:
-    """Returns True if the last message continues the topic of the turn before, so that no model has to be called.
+    """Returns True if the last message continues the topic of the turn before, so that its `categories` stay and no model is
+    called.
 
-    It must be short: at most `SHORT` content words, or `SHORT_ANSWER` if the assistant has just asked a question. And its words
-    must not point elsewhere: the first tool that a search for them finds is of one of these categories, or there is none.
-    "Yes, do it" and "at nine" continue; "show my invoices" is as short and begins a new topic. If True is wrong,
-    `request_more_tools` repairs it within the run; if False is wrong, it costs one model call.
+    The message must be short: at most `SHORT` content words, or `SHORT_ANSWER` if the assistant has just asked a question. Its
+    words must not point to other tools: a search for them finds nothing, or its best tool is of one of the categories. "Yes, do
+    it" and "at nine" continue a topic; "show my invoices" is as short and begins a new one.
+
+    If True is wrong, the model can still get the missing tools by `request_more_tools`; if False is wrong, one model call is
+    wasted.
     """
     visible = set(view.category_names())
     if not categories or not visible.issuperset(categories):
         return False
     current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if current is None or not current:
-        return False  # it is the first message
+        return False  # the user's message is the first message, or there is none
     text = messages[current].text
     before = next((message for message in reversed(messages[:current]) if message.text), None)
     is_answer = before is not None and before.role == "assistant" and _QUESTION.search(before.text[-400:]) is not None
@@ -206,8 +221,11 @@ def keeps(categories: Sequence[str], messages: Sequence[Message], view: View, se
 
 
 def named_in(answer: str, names: Sequence[str]) -> list[str] | None:
-    """Returns the names in an answer: in the requested JSON, a bare list, a JSON value in a sentence or a fence, or names
-    separated by commas; None for anything else. An empty list is an answer: no tool is needed."""
+    """Returns the names in an answer; None if it cannot be read. An empty list means that no tool is needed.
+
+    The names may be in the requested JSON, in a bare JSON list, in JSON within a sentence or a code fence, or separated by
+    commas. `names`: all categories that may be named.
+    """
     for value in _json_values(answer):
         if (answer_names := _names_of(value)) is not None:
             return answer_names
@@ -215,13 +233,15 @@ def named_in(answer: str, names: Sequence[str]) -> list[str] | None:
         return []
     parts = [part.strip(_EDGES) for part in _PARTS.split(answer)]
     category_names, unknown = matched([part for part in parts if part], names)
-    return category_names if category_names and not unknown else None  # a sentence about categories is no answer
+    return category_names if category_names and not unknown else None  # other words show that it is a sentence
 
 
 def matched(answer_parts: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Returns the categories of these names in an answer, each once in its order, and the parts that are no category.
+    """Returns the categories in an answer, each once and in the order of the answer, and the parts that name no category.
 
-    Case, and blanks instead of `_`, `-` and `.`, make no difference unless two categories would then be equal."""
+    `names` are all categories. Case is ignored, and `_`, `-` and `.` are equal to blanks, unless this makes two categories
+    equal.
+    """
     loosely: dict[str, list[str]] = {}
     for name in names:
         loosely.setdefault(_loose(name), []).append(name)
@@ -245,7 +265,7 @@ def _json_values(text: str) -> Iterator[Any]:
     """Yields the JSON values in a text that begin with a brace or a bracket, the outermost first."""
     decoder = json.JSONDecoder()
     at = 0
-    for _ in range(16):  # an answer of a thousand braces is no answer
+    for _ in range(16):  # a limit, because a broken answer may have a thousand braces
         starts = [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]
         if not starts:
             return
@@ -267,11 +287,11 @@ def _names_of(value: Any) -> list[str] | None:
     return value
 
 
-# --- what the model reads -----------------------------------------------------------------------------------------------
+# --- the model's prompt --------------------------------------------------------------------------------------------------
 
 
 def _lines(view: View, names: Sequence[str]) -> Iterator[str]:
-    """Yields a line for each category: its name, and its description while the list is not too long."""
+    """Yields a line for each category, with its name, and with its description as far as `_LIST` characters suffice."""
     characters_left = _LIST
     lines = []
     for name in names:
@@ -289,7 +309,8 @@ def _lines(view: View, names: Sequence[str]) -> Iterator[str]:
 
 
 def _about(view: View, name: str) -> str:
-    """Returns a category's description in one line: it may come from a remote server, and must not look like a line of ours."""
+    """Returns a category's description as one quoted line: it may come from a remote server, and must not look like a line of the
+    prompt."""
     category = view.catalog.category(name)
     if category is None:
         return ""
@@ -299,7 +320,8 @@ def _about(view: View, name: str) -> str:
 
 
 def _synthetic(view: View, names: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields examples made from descriptions of tools, which resemble requests. One needs two categories, and one none."""
+    """Yields examples, messages with their categories, made from descriptions of tools, which resemble requests. One example has
+    two categories, and one has none."""
     examples: list[tuple[str, str]] = []
     for name in names:
         if len(examples) == _SYNTHETIC:
@@ -316,7 +338,7 @@ def _synthetic(view: View, names: Sequence[str]) -> Iterator[tuple[str, tuple[st
 
 
 def _transcript(messages: Sequence[Message], window: int) -> str:
-    """Returns the last messages as JSON, so that no text in them looks like a line of this prompt."""
+    """Returns the last messages as JSON, so that no text in them looks like a line of the prompt."""
     spoken = [message for message in messages if message.role in ("user", "assistant") and message.text.strip()]
     turns = [{"role": message.role, "text": _ends(message.text)} for message in spoken[-window:]]
     return f"Conversation:\n{_json(turns)}"
@@ -346,12 +368,12 @@ def _json(value: Any) -> str:
 
 
 def _response_schema(names: Sequence[str]) -> dict[str, Any]:
-    """Returns the parameters of a request that make the answer follow a schema."""
+    """Returns the parameters of a request that make the model answer by a schema."""
     name: dict[str, Any] = {"type": "string"}
     if len(names) <= _MOST_ENUM:
         name["enum"] = list(names)
-    # Only keywords that every provider accepts: the number of names is in the prompt, and is cut when the answer is read.
-    schema = {
+    # Only keywords that every provider accepts. The largest number of names is in the prompt, and is enforced when the answer is
+    read.schema = {
         "type": "object",
         "properties": {"categories": {"type": "array", "items": name}},
         "required": ["categories"],

@@ -1,12 +1,14 @@
-"""An order of tools that covers the whole request, not only the part that many tools serve.
+"""Orders the best tools so that they cover the whole request, not only the part of it that many tools serve.
 
-For "weather in Paris and convert 100 EUR to USD" fifteen weather tools may score nearly alike, and one tool converts. After the
-best few, tools are ordered by their score and by the part of the request whose words no tool before them has: maximal marginal
-relevance (Carbonell and Goldstein, 1998), with the words of the request as the measure of novelty (as in xQuAD, Santos et al.,
-2010). And of tools that differ in their names alone (one server mounted twice, a generated catalog) only a few go before the
-others, unless the request tells them apart.
+For "weather in Paris and convert 100 EUR to USD", fifteen weather tools may have nearly equal scores, and one tool converts.
+After the first few, tools are ordered by their score and by the part of the request whose words no earlier tool has. This is
+maximal marginal relevance (Carbonell and Goldstein, 1998), with the words of the request as the measure of novelty (as in xQuAD,
+Santos et al., 2010).
 
-The first `KEPT` stay in order but for twins, so recall in the first five stays as it is.
+Tools that have nearly the same words are twins: tools of one server that is mounted twice, or of a generated catalog. Only a few
+twins come before other tools, unless the request has words that only one of them has.
+
+Without twins, the first `KEPT` tools keep their order, so recall in the first five does not change.
 """
 
 from __future__ import annotations
@@ -21,27 +23,28 @@ Floats = npt.NDArray[np.float32]
 Longs = npt.NDArray[np.int64]
 
 KEPT = 5
-"""The best tools, which are not reordered for the words of the request."""
+"""The number of first tools that are not reordered for the words of the request."""
 
 DEPTH = 20
-"""Tools considered."""
+"""The number of best tools that are considered."""
 
 REORDERED = 10
-"""Tools that are reordered where there is no `max_tools`; those behind them stay in order."""
+"""The number of tools that are reordered if there is no `max_tools`; the tools after them keep their order."""
 
 NEW = 1.0
-"""Weight of the part of the request that only this tool covers, beside its score relative to the best one's."""
+"""Weight of the part of the request that no earlier tool covers; a tool's score relative to the best score has weight 1."""
 
 WEAK = 0.2
-"""A tool below this part of the best one's score is not raised: it has the words by chance."""
+"""Share of the best score below which a tool is not raised, because it has the words of the request by chance."""
 
 TWINS = 3
-"""Twins that go before the others."""
+"""The largest number of twins that come before other tools."""
 
 ALIKE = 0.8
-"""Share of common words that makes two tools twins (Jaccard)."""
+"""The least Jaccard similarity of the words of two tools that makes them twins."""
 
 _BUCKETS = 1_024
+"""The number of buckets into which words are hashed to compare tools."""
 
 
 def spread(
@@ -54,11 +57,12 @@ def spread(
     depth: int = DEPTH,
     twins: int = TWINS,
 ) -> Longs:
-    """Returns the order in which to serve tools that are sorted best first.
+    """Returns the indexes of tools in the order in which to serve them. The tools are sorted by `scores`, the best first.
 
-    `scores`: theirs, falling. `terms`: the words of each, a row a tool. `query_terms`: the words of the request among them;
-    `worth`: the worth of each (rarity times weight; 0 for a stop word). The first `max_tools` are reordered, with tools of the
-    first `depth`: for a budget of 24, 24 of 48. `twins`: how many tools that are alike go before others.
+    `terms` has a row for each tool, with the numbers of its words. `query_terms` are the numbers of the request's words, and
+    `worth` is the worth of each of these (rarity times weight; 0 for a stop word). The first `max_tools` places are filled anew
+    with tools of the first `depth`: for a budget of 24, the 24 are taken from the best 48. `twins`: the largest number of twins
+    that come before other tools.
     """
     order = np.arange(len(scores))
     depth = min(depth, len(scores))
@@ -97,7 +101,8 @@ def spread(
 
 
 def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
-    """Returns the worth of each word of a request: its weight times its rarity among the visible tools; 0 for a stop word."""
+    """Returns the worth of each word of a request that the catalog has: the word's weight in the request times its rarity among
+    the visible tools; 0 for a stop word."""
     terms = query_terms.reading.terms
     term_weights = np.array([terms[place].weight for place in query_terms.term.tolist()], dtype=np.float32)
     worth: Floats = term_weights * query_terms.part * scope.rarity[query_terms.ids] * query_terms.content
@@ -116,7 +121,8 @@ def _holding(rows: Longs, words: npt.NDArray[np.int32], depth: int, query_terms:
 
 
 def _alike(rows: Longs, words: npt.NDArray[np.int32], depth: int) -> npt.NDArray[np.bool_]:
-    """Returns a matrix of the first tools that are twins; no tool is its own. Words are hashed into buckets."""
+    """Returns a matrix of the first `depth` tools: True where two tools are twins; a tool is not a twin of itself. Words are
+    hashed into buckets."""
     has = np.zeros((depth, _BUCKETS), dtype=np.float32)
     has[rows, words % _BUCKETS] = 1.0
     both = has @ has.T

@@ -1,4 +1,7 @@
-"""From a query to its words, the categories they match, and the rankers' signals: the head of selection, search and fitting."""
+"""Turns a query into evidence: its words, the categories that these match, and the scores of the rankers (their signals).
+
+This is the first step of a selection, of a search, and of fitting weights; `scores` then makes one score of all signals.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ NO_MATCHES = CategoryMatches()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """The words, matches and signals of a query, before they are weighed."""
+    """The words of a query, the categories that match them, and the rankers' signals, before weights are applied."""
 
     words: QueryWords
     matches: CategoryMatches
@@ -27,16 +30,18 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReader:
-    """Reads queries by a selector's settings. Pure."""
+    """Gets the evidence of queries by the settings of one selector. Pure: no I/O and no state."""
 
     settings: SelectionSettings
     scorers: tuple[str, ...]
-    """The settings' rankers but for the categories, which decide the allotment too and so are asked apart."""
+    """Names of the rankers in the settings, except `categories`. That one is handled apart, because matched categories also
+    decide the allotment."""
     by_keyword: bool
-    """The categories rank as well."""
+    """True if the settings also have the ranker `categories`, so that keywords of categories count."""
 
     def for_selection(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> Evidence:
-        """Returns the evidence of a query whose categories are matched, suggested, or fixed by the caller."""
+        """Returns the evidence of a query for a selection. Its categories are those that the caller fixed; otherwise those that
+        match by keyword or were suggested by a first stage."""
         words = self._words(query)
         if query.categories is not None:
             return _evidence(index, words, _fixed(index, query.categories, mask), ("categories", *self.scorers), mask)
@@ -46,19 +51,19 @@ class EvidenceReader:
         return _evidence(index, words, NO_MATCHES, self.scorers, mask)
 
     def for_search(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> Evidence:
-        """Returns the evidence of a query for its matches alone: a category's relation is no match."""
+        """Returns the evidence of a query for a search. Categories that are only related to a matched one do not count."""
         words = self._words(query)
         matches = CategoryMatches(matched=index.categories.matches(words, mask).matched)
         return _evidence(index, words, matches, ("categories", *(self.scorers or ("bm25",))), mask)
 
     def for_words(self, index: CatalogIndex, words: QueryWords, scorers: tuple[str, ...]) -> Evidence:
-        """Returns the evidence of words by some of the scorers, for all tools."""
+        """Returns the evidence of words by these `scorers` alone, for all tools of the catalog."""
         if not self.by_keyword:
             return _evidence(index, words, NO_MATCHES, scorers, None)
         return _evidence(index, words, index.categories.matches(words, None), ("categories", *scorers), None)
 
     def scored(self, evidence: Evidence) -> Scored:
-        """Returns one score a tool, by the settings' weights."""
+        """Returns one score for each tool, by the weights in the settings."""
         return fused(evidence.signals, self.settings.weights, self.settings.nothing_fits)
 
     def _words(self, query: SelectionQuery) -> QueryWords:

@@ -1,4 +1,4 @@
-"""Reasons for the tools of a selection, and for the tools that it omits."""
+"""Explains a selection in words for people: reasons for each selected tool, and the stage that dropped each other tool."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ from toolcaddie.selection.rankers.categories import CategoryMatches
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_STAGES = cast(Sequence[DropStage], OUTCOMES)  # read for dropped tools only, so neither 'chosen' nor 'sent'
+_STAGES = cast(
+    Sequence[DropStage], OUTCOMES
+)  # used for dropped tools only, whose outcome is neither 'chosen' nor 'sent'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Reasons for a tool being in or out."""
+    """The reasons why one tool was selected or not."""
 
     tool: str
     chosen: bool
     stage: str
-    """'selected', 'core', 'pinned', 'sent' (before), 'hidden', 'unknown', or the stage that dropped it."""
+    """'selected', 'core', 'pinned', 'sent' (before this request), 'hidden', 'unknown', or the stage that dropped the tool."""
     score: float = 0.0
     rank: int | None = None
-    """Place among the candidates, the best is 1; None: it was not one."""
+    """Rank among the candidates, 1 is the best; None: the tool was not a candidate."""
     candidates: int = 0
+    """The number of candidates."""
     detail: str = ""
     reasons: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)
-    """The score that each ranker gave it, 0 to 1."""
+    """The score of the tool by each ranker, 0 to 1."""
 
 
 def explanation_without_plan(name: str, *, exists: bool) -> Explanation:
@@ -49,7 +52,7 @@ def explanation_without_plan(name: str, *, exists: bool) -> Explanation:
 
 
 def explanation(plan: SelectionPlan, position: int) -> Explanation:
-    """Returns why the visible tool at this position is in or out."""
+    """Returns the explanation of the visible tool at this position."""
     stage, detail = _stage(plan, position)
     ranks = np.flatnonzero(plan.pool.positions[plan.allotment.ranked] == position)
     return Explanation(
@@ -66,7 +69,7 @@ def explanation(plan: SelectionPlan, position: int) -> Explanation:
 
 
 def reasons(plan: SelectionPlan, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Returns the reasons of each tool, those of a dropped one too."""
+    """Returns the reasons for the tools at these positions, selected or dropped."""
     core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
     ranked = kind in ("scored", "listed")
     by_ranker = ranker_reasons(plan.index, plan.ranked.rankings, plan.pool.matches, positions) if ranked else []
@@ -100,7 +103,7 @@ def ranker_reasons(
 
 
 def drops(plan: SelectionPlan) -> tuple[DroppedTool, ...]:
-    """Returns every visible tool that was dropped: candidates, the best first, then all others, in catalog order."""
+    """Returns every visible tool that was dropped: first the candidates, the best first, then all others in catalog order."""
     return (*dropped_candidates(plan), *_dropped_before(plan))
 
 
@@ -134,7 +137,8 @@ def _stage(plan: SelectionPlan, position: int) -> tuple[str, str]:
 
 
 def _dropped_before(plan: SelectionPlan) -> Iterator[DroppedTool]:
-    """Yields the visible tools that were no candidates, core tools and pins aside, in catalog order."""
+    """Yields the visible tools that were not candidates, in catalog order, without core tools, pinned tools, and tools that were
+    sent before."""
     outside: Visible = all_visible(plan.view).copy()
     outside[np.concatenate([plan.pool.positions, plan.core, plan.pinned])] = False
     outside[positions_of(plan.view, plan.query.exclude)] = False
@@ -145,16 +149,12 @@ def _dropped_before(plan: SelectionPlan) -> Iterator[DroppedTool]:
 def _drop_before(plan: SelectionPlan, position: int) -> DroppedTool:
     score = float(plan.scores[position])
     stage: DropStage = "floor" if score > 0 else "no_match"
-    detail = (
-        f"score {score:.3f} is under the floor of {plan.ranked.floor:.3f}"
-        if score > 0
-        else "nothing in it was asked for"
-    )
+    detail = f"score {score:.3f} is under the floor of {plan.ranked.floor:.3f}" if score > 0 else "no ranker found it"
     return DroppedTool(name=plan.view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
 
 
 def _drops(plan: SelectionPlan, numbers: Ints) -> list[DroppedTool]:
-    """Returns these candidates as dropped tools, each with the stage and the limit that dropped it."""
+    """Returns the candidates with these numbers as dropped tools, each with the stage and the limit that dropped it."""
     budget = plan.budget
     details = {
         "quota": f"its category has {plan.allotment.quota} places",

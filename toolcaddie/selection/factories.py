@@ -1,4 +1,5 @@
-"""The factories of a selector's rankers: the installed ones and the caller's, checked against the settings."""
+"""Finds the factories of a selector's rankers, among the installed ones and those of the caller, and checks the settings'
+weights."""
 
 from __future__ import annotations
 
@@ -13,23 +14,26 @@ from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import did_you_mean
 
 RANKER = "ranker"
-"""The socket of rankers in the registry."""
+"""Name under which the plugin registry lists rankers."""
 
 _MOST_FACTORIES = 64
 
 _SHIPPED = frozenset({*SIGNALS["plain"], *SIGNALS["embedding"], "learned"})
-"""Rankers whose weights may stand in the settings even if nothing provides the ranker now."""
+"""Rankers of Toolcaddie. The settings may have weights for them even if an optional ranker is not installed."""
 
 
 def ranker_factories(scorers: Sequence[str], own: Mapping[str, RankerFactory]) -> dict[str, RankerFactory]:
-    """Returns the factories of these rankers, of `bm25`, by which a search ranks if there are none, and the caller's `own`, which
-    go before installed ones. Raises `ConfigError` for a ranker that is not installed."""
+    """Returns the factories of the rankers named in `scorers`, of `bm25`, and all of the caller's `own`.
+
+    A search uses `bm25` if the settings have no ranker. A factory of the caller replaces an installed one of the same name.
+    Raises `ConfigError` for a ranker that is not installed.
+    """
     factories = {name: own[name] if name in own else _installed(name, own) for name in scorers}
     return {**factories, "bm25": own.get("bm25") or _installed("bm25", own), **own}
 
 
 def check_weights(settings: SelectionSettings, factories: Mapping[str, RankerFactory]) -> None:
-    """Raises `ConfigError` for a weight of a ranker that does not exist, or that is no number from 0 up."""
+    """Raises `ConfigError` if a weight in the settings is for a ranker that does not exist, is negative, or is not finite."""
     for name in settings.weights:
         if name not in _SHIPPED and name not in factories and name not in Registry().names(RANKER):
             raise ConfigError(f"selection.weights: no ranker {name!r}; {did_you_mean(name, _names(factories))}")
@@ -40,7 +44,8 @@ def check_weights(settings: SelectionSettings, factories: Mapping[str, RankerFac
 
 @lru_cache(maxsize=_MOST_FACTORIES)
 def _loaded(name: str) -> RankerFactory:
-    """Returns the factory of an installed ranker. Kept, because the look through the installed packages takes milliseconds."""
+    """Returns the factory of an installed ranker. The result is cached, because a search through installed packages takes
+    milliseconds."""
     factory: RankerFactory = Registry().make(RANKER, name)
     return factory
 

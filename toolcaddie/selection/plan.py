@@ -1,4 +1,5 @@
-"""A selection before its result is made: the candidates, their scores, and the outcome of each."""
+"""The intermediate result of a selection, from which the `Selection` and its explanations are made: the candidates, their scores,
+and the outcome of each."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankedPool:
-    """The candidates, and the scores of all tools from which they were taken."""
+    """The pool of candidates, and the scores of all tools by which the candidates were found."""
 
     pool: Pool
     scores: Floats
@@ -29,12 +30,12 @@ class RankedPool:
     signals: Mapping[str, Floats] = field(default_factory=dict)
     floor: float = 0.0
     link_reasons: Mapping[int, str] = field(default_factory=dict)
-    """Reasons for tools raised because other candidates need them, by position."""
+    """Reasons for tools whose score was raised because other candidates need them, by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SelectionPlan:
-    """A request, its candidates, and the allotment of its budget. Positions are those of the catalog."""
+    """A request, its candidates, and the allotment of its budget. Positions are positions in the catalog."""
 
     view: View
     query: SelectionQuery
@@ -44,8 +45,9 @@ class SelectionPlan:
     candidates: Candidates
     allotment: Allotment
     core: Ints
+    """Positions of the core tools."""
     pinned: Ints
-    """The pinned tools and the essential ones."""
+    """Positions of the pinned and the essential tools."""
 
     @property
     def pool(self) -> Pool:
@@ -61,6 +63,6 @@ class SelectionPlan:
 
 
 def positions_of(view: View, names: Iterable[str]) -> list[int]:
-    """Returns the positions of the visible tools of these names, sorted."""
+    """Returns the sorted positions of the visible tools with these names."""
     positions = (view.catalog.position(name) for name in names)
     return sorted({position for position in positions if position is not None and view.sees(position)})

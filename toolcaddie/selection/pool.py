@@ -1,4 +1,8 @@
-"""The candidates of a selection, their order and their groups."""
+"""Makes the pool of a selection: the candidates, their priorities and their groups. `allot` then selects from the pool.
+
+A group is the candidates of one category. Functions name tools by their position in the catalog, and categories by their index in
+the catalog.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +21,33 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
+"""The way in which tools became candidates: the whole catalog fits the budget; all tools or those of matched categories without
+scores; tools by score; tools of default categories because nothing matched; none at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pool:
-    """Candidates as catalog positions, in list order, and how they came to be candidates."""
+    """The candidates. `positions`, `priority` and `group` have one value for each candidate; the other arrays one for each
+    group."""
 
     kind: Kind
     positions: Ints
+    """Catalog position of each candidate."""
     priority: Floats
+    """Candidates with a higher priority are served first."""
     group: Ints
+    """Number of each candidate's group."""
     group_categories: tuple[int, ...]
-    """The category of each group, -1 for tools without one."""
+    """The category of each group; -1: the group of the tools without a category."""
     guaranteed: Visible
+    """Flags of the groups that the request needs."""
     matches: CategoryMatches
     no_match: bool = False
+    """True if nothing matched the request."""
 
 
 def flat(index: CatalogIndex, kind: Kind, eligible: Visible) -> Pool:
-    """Returns all eligible tools, in catalog order, grouped by category."""
+    """Returns the pool of all eligible tools, in catalog order. `eligible` has a flag for each tool of the catalog."""
     return _grouped(index, kind, CategoryMatches(), np.flatnonzero(eligible), None, ())
 
 
@@ -51,7 +63,8 @@ def by_category(
     priority: Floats | None,
     eligible: Visible,
 ) -> Pool:
-    """Returns the tools of some categories, category by category in the order of `active`. `priority` is by catalog position."""
+    """Returns the pool of the eligible tools of the categories `active`, category by category in this order. `priority` has a
+    value for each tool of the catalog; None: all are equal."""
     active = tuple(active)
     members = [index.groups.members(category) for category in active]
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
@@ -61,7 +74,7 @@ def by_category(
 
 
 def by_score(index: CatalogIndex, matches: CategoryMatches, scores: Floats, floor: float, eligible: Visible) -> Pool:
-    """Returns the tools that score above the floor, whatever their category."""
+    """Returns the pool of the eligible tools that score above the floor, whatever their category."""
     positions = np.flatnonzero(eligible & (scores > floor))
     return _grouped(index, "scored", matches, positions, scores[positions], (*matches.matched, *matches.related))
 
@@ -76,12 +89,14 @@ def _grouped(
     *,
     no_match: bool = False,
 ) -> Pool:
-    """Returns a pool with groups in the order of `active`, then other categories in catalog order, then tools without one.
+    """Returns the pool of the tools at these positions, with their groups.
 
-    The groups that the request needs are guaranteed: matched, named, or the defaults. There are no groups without a candidate.
+    The groups of the categories `active` come first, in this order, then those of other categories in catalog order, then the
+    tools without a category. Groups of matched categories are guaranteed; if nothing matched, those of the default categories.
+    Every group has a candidate.
     """
     total = len(index.catalog.categories)
-    order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
+    order = np.arange(total, 2 * total + 1)  # rank of each category; index -1, the last element, stands for no category
     order[list(active)] = np.arange(len(active))
     ranks = order[index.categories.category_of[positions]]
     present = np.bincount(ranks, minlength=2 * total + 1) > 0

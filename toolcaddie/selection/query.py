@@ -1,4 +1,8 @@
-"""The words of a request: the weights of its messages, and the way text becomes terms. Tool texts are read the same way."""
+"""Reads the words of a request: weighs its messages, and turns their text into terms (words with their stems). The texts of tools
+are split and stemmed in the same way.
+
+A content word is a word that is not a stop word; stop words ("please", "the") say little about the tool that is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,17 @@ from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.selection.stopwords import LANGUAGES, STOP_WORDS, Language
 
 LOOKED_AT = 4_096
-"""Characters read at each end of a message. The text between is not read, so that a pasted log or a hostile megabyte costs
-no more than a long letter: a request stands at the beginning or at the end of its message."""
+"""The number of characters that are read at each end of a message. The text between is skipped, so that a pasted log or a hostile
+megabyte takes no more time than a long letter: people write their request at the beginning or at the end of a message."""
 
 DECAY = 0.8
-"""An earlier message counts this much less for each message of the user after it."""
+"""Factor on the weight of an earlier message for each earlier message between it and the current one."""
 SELF_SUFFICIENT = 10.0
-"""A current message of this many content words halves the weight of the earlier ones: it can be understood without them."""
+"""The number of content words of a current message that halves the weight of earlier messages: a long message can be understood
+without them."""
 UNANSWERED = 0.3
-"""Factor on the weight of earlier messages if the assistant has not replied to the last of them: the current message then
-answers no question and more likely begins a new topic."""
+"""Factor on the weight of earlier messages if the last of them is the user's. The current message then answers no question of the
+assistant, and more likely begins a new topic."""
 SMALL_TALK = 0.3
 """Weight of a stop word; a content word has 1. It is not 0, because "where are you from" consists of stop words alone."""
 CALLED_WEIGHT = 0.15
@@ -41,33 +46,35 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word of a query: its stems, its weight and its spelling."""
+    """A word of a query: its stems, its spelling and its weight."""
 
     stems: tuple[str, ...]
+    """The different stems of the word in the languages of the catalog."""
     word: str
     weight: float
-    """The sum over all messages that contain it."""
+    """The sum of the weights of all messages that contain the word."""
     nearest: float
-    """The weight of the latest message that contains it."""
+    """The highest weight of a message that contains the word, usually that of the latest one."""
     content: bool
-    """Not a stop word of its message's language."""
+    """True unless the word is a stop word in the language of each message that contains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A query as terms, and each message as its weight and the indexes of its terms."""
+    """The terms of a query, each once, and its messages."""
 
     terms: tuple[Term, ...]
     messages: tuple[tuple[float, tuple[int, ...]], ...]
+    """The weight of each message, and the indexes of its terms."""
 
 
 def query_words(query: SelectionQuery, *, window: int, window_user: int) -> QueryWords:
-    """Returns the messages of a query, newest first, with their weights.
+    """Returns the messages of a query with their weights, the newest first.
 
-    The current message is the last one of the user and weighs 1. Of the `window` messages before it, of any role, the
-    last `window_user` of the user and all of the assistant weigh g * DECAY ** age, where age counts the messages in
-    between and g = 10 / (10 + content words of the current message), times `UNANSWERED` if the assistant did not speak
-    last: "yes, do it" depends on the earlier messages, a full sentence hardly does. Words are never joined across messages.
+    The current message is the last message of the user and has weight 1. Of the `window` messages before it, the last
+    `window_user` messages of the user and all of the assistant count with a weight of g * DECAY ** age. `age` is the number of
+    messages in between, and g is 10 / (10 + content words of the current message), times `UNANSWERED` if the assistant did not
+    speak last. So earlier messages count for "yes, do it", and hardly count for a full sentence.
     """
     if query.text is not None:
         return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)), principal=query.principal)
@@ -96,10 +103,10 @@ def query_words(query: SelectionQuery, *, window: int, window_user: int) -> Quer
 
 
 def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
-    """Returns the terms of a query, each once, stemmed as the catalog's `languages` are.
+    """Returns the terms of a query, each once, stemmed in the `languages` of the catalog.
 
-    The weight of a word in several messages is the sum; twice in one message it counts once. Names of recently called tools
-    add terms and are no messages.
+    The weights of a word in several messages add up; a word that occurs twice in one message counts once. Words in the names of
+    recently called tools are terms too, but these names are not among the messages of the result.
     """
     texts = [(*_words_and_language(text), weight) for text, weight in (*words.messages, *words.replies)]
     called = [(*_words_and_language(name), CALLED_WEIGHT) for name in words.called]
@@ -133,14 +140,18 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
 
 
 def content_words(text: str, usual: Language) -> list[str]:
-    """Returns the words of a text without stop words of its language, or of the `usual` one if its language is unclear."""
+    """Returns the words of a text without the stop words of its language, or of the language `usual` if its own is unclear."""
     words = split_words(text)
     stop = STOP_WORDS[language_of(words) or usual]
     return [word for word in words if word not in stop]
 
 
 def split_words(text: str) -> list[str]:
-    """Returns lower-case words without accents. Identifiers are split at _ - . and humps, runs of Han and kana into pairs."""
+    """Returns the words of a text, in lower case and without accents.
+
+    Identifiers are split at `_`, `-`, `.` and before inner capitals. A run of Han or kana, which has no spaces, is split into
+    overlapping pairs of characters.
+    """
     words = _WORD.findall(fold(text if text.islower() else _HUMP.sub(" ", text)))
     if text.isascii() or not any(_IS_CJK.match(word) for word in words):
         return words
@@ -148,7 +159,7 @@ def split_words(text: str) -> list[str]:
 
 
 def spaced(name: str) -> str:
-    """Returns an identifier as words: 'freezeMembership_v2' is 'freeze Membership v2'."""
+    """Returns the words of an identifier: 'freeze Membership v2' for 'freezeMembership_v2'."""
     return " ".join(_WORD.findall(_HUMP.sub(" ", name)))
 
 
@@ -161,12 +172,12 @@ def latin_share(text: str) -> float:
 
 
 def is_pair(word: str) -> bool:
-    """Returns True if a word is a pair cut from a run of Han or kana."""
+    """Returns True if a word is a pair of Han or kana characters, as `split_words` makes them."""
     return _IS_CJK.match(word) is not None
 
 
 def fold(text: str) -> str:
-    """Returns lower case without accents: 'Membresía' is often typed as 'membresia'."""
+    """Returns the text in lower case and without accents, because 'Membresía' is often typed as 'membresia'."""
     if text.isascii():
         return text.lower()
     bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text))
@@ -174,14 +185,15 @@ def fold(text: str) -> str:
 
 
 def language_of(words: Iterable[str]) -> Language | None:
-    """Returns the language with the most stop words among folded words, or None if there are none or two languages tie."""
+    """Returns the language with the most stop words among these folded words (see `fold`); None if there are none or two
+    languages tie."""
     counts = _stop_words_by_language(words)
     best = max(counts)
     return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
 
 
 def is_foreign(words: Iterable[str], languages: Container[str]) -> bool:
-    """Returns True if some other language has more stop words among folded words than any of these."""
+    """Returns True if a language that is not in `languages` has more stop words among these folded words than each of those."""
     counts = dict(zip(LANGUAGES, _stop_words_by_language(words), strict=True))
     own = [count for language, count in counts.items() if language in languages]
     return max(counts.values()) > max(own, default=0)
@@ -199,7 +211,7 @@ _LANGUAGES_OF = {
     word: tuple(number for number, language in enumerate(LANGUAGES) if word in STOP_WORDS[language])
     for word in frozenset().union(*STOP_WORDS.values())
 }
-"""The languages, by number, that have a word as a stop word."""
+"""For each stop word, the numbers of the languages that have it as a stop word."""
 
 
 def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[str, ...]]:
@@ -211,7 +223,7 @@ def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[
 
 
 def _ends(text: str) -> Iterator[str]:
-    """Yields the text, or its two ends if it is long: as separate parts, so that no phrase forms across the gap."""
+    """Yields the text, or its two ends if it is long. The ends are separate parts, so that no phrase matches across the gap."""
     if len(text) <= 2 * LOOKED_AT:
         yield _encodable(text)
         return
@@ -220,7 +232,7 @@ def _ends(text: str) -> Iterator[str]:
 
 
 def _encodable(text: str) -> str:
-    """Returns the text without lone surrogates, which JSON allows and neither stemmer nor automaton accepts."""
+    """Returns the text without lone surrogates, which JSON allows, but the stemmer and the automaton of keywords refuse."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -232,7 +244,8 @@ def _content_size(text: str) -> int:
 
 @lru_cache(maxsize=128)
 def _words_and_language(text: str) -> tuple[tuple[str, ...], Language | None]:
-    """Returns the words of a part of a message and its language. Cached, because every further turn reads it again."""
+    """Returns the words and the language of a part of a message. The result is cached, because every later turn reads the message
+    again."""
     words = tuple(split_words(text))
     return words, language_of(words)
 
@@ -251,7 +264,8 @@ _local = threading.local()
 
 
 def _stemmer(language: Language) -> Stemmer.Stemmer:
-    """Returns the stemmer of this thread: stemmers are not thread-safe. Its cache is off, because it would never be emptied."""
+    """Returns this thread's stemmer of a language, because stemmers are not thread-safe. The stemmer's own cache is off, because
+    it would grow without limit."""
     stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
     if language not in stemmers:
         stemmers[language] = Stemmer.Stemmer(language, 0)

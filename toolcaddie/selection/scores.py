@@ -1,8 +1,10 @@
-"""One score a tool, from the scores of the rankers.
+"""Combines the scores of the rankers (their signals) into one score for each tool.
 
-Most rankers count by a fixed weight: their weighted mean is the score by words. A ranker with a `weight` of its own (meaning,
-experience) counts beside that mean by the weight it has in this request; both sides are stretched first, so that neither is
-lost beside the other's high scores. The fit of the best tool is the weighted mean of its unstretched scores.
+Rankers with a fixed weight compare words; their weighted mean is the score by words. A ranker that weighs itself (`OwnWeight`,
+such as the ranking by meaning) is added to that mean with the weight that it gives itself for this request. Before the addition,
+the scores of both sides are stretched, that is, divided by the highest score of their side, so that low scores of one side still
+count beside high scores of the other. The score of the best tool, the fit, is the weighted mean of its unstretched scores. A
+ranker with the last word (`LastWord`, such as the ranking by experience) then turns these scores into the final ones.
 """
 
 from __future__ import annotations
@@ -26,56 +28,60 @@ Floats = npt.NDArray[np.float32]
 WEIGHTS_FILE = Path(__file__).with_name("weights.toml")
 
 WEIGHTS: Mapping[str, float] = tomllib.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
-"""Weight of a ranker, relative to a ranker of weight 1; for a ranker that weighs itself, a factor on that."""
+"""The shipped weight of each ranker, relative to a ranker of weight 1. For a ranker that weighs itself, a factor on its own
+weight."""
 
 FLOOR = 0.05
-"""A tool with less than this part of the best score is omitted: it has a frequent word in common with the request, no more."""
+"""Share of the best score that a tool needs to be a candidate. A tool below it has only a frequent word in common with the
+request."""
 
 NEAR = 1 / 3
-"""A tool without a word of the request is omitted if a ranker of its own weight gives it less than this part of the best score:
-half of any catalog is nearer than the median."""
+"""Share of the best score by a ranker that weighs itself which a tool needs if it has no word of the request. Without this rule,
+half of any catalog would be candidates, because half of the tools are nearer than the median."""
 
 NOTHING_FITS = 0.03
-"""Least score by words of the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""
+"""The least score by words that the best tool needs, unless a keyword of a category matched. Below this score the request has
+hardly a word in common with any tool."""
 
 WORDS_FIT = 0.25
-"""From here on the words alone suffice for something to fit, whatever the other rankers score."""
+"""The score by words of the best tool from which the request fits the catalog, whatever the other rankers score."""
 
 UNRELATED = 0.15
-"""Least score of the best tool by a ranker of its own weight, as far as it counts: unrelated texts are this near by chance."""
+"""The least score by a ranker that weighs itself which the best tool needs, in proportion to the ranker's weight: unrelated texts
+are this near by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """Signals of each ranker for every tool, 0 to 1, and the scores made of them."""
+    """The signals of each ranker for every tool, 0 to 1, and the scores made from them."""
 
     signals: Mapping[str, Floats]
     rankings: Mapping[str, Ranking]
     scores: Floats
-    """0 to 1; the best tool has `fit`."""
+    """One score for each tool, 0 to 1."""
     floor: float
-    """A tool must score more."""
+    """Only tools with a higher score are candidates."""
 
     @property
     def fit(self) -> float:
-        """Score of the best tool: how well it serves the request."""
+        """The score of the best tool: a measure of how well the catalog serves the request."""
         return float(self.scores.max(initial=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signals:
-    """Signals of the rankers for a request, unweighted."""
+    """The unweighted signals of the rankers for a request."""
 
     by_ranker: Mapping[str, Floats]
-    """One score a tool, 0 to 1."""
+    """The scores of each ranker, one for each tool, 0 to 1."""
     own_weights: Mapping[str, float]
-    """Weights of the rankers that weigh themselves."""
+    """The weights of the rankers that weigh themselves, and 0 for rankers with the last word."""
     matched: bool
-    """A keyword hit."""
+    """True if a category matched."""
     last_words: Mapping[str, LastWord] = field(default_factory=dict)
-    """Rankers that have the last word."""
+    """The influence of each ranker with the last word."""
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
-    """The rankers' own answers, for their reasons."""
+    """The rankings that the rankers returned, for their reasons."""
 
 
 def signals_of(
@@ -109,7 +115,10 @@ def signals_of(
 
 
 def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
-    """Returns one score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
+    """Returns one score for each tool, by the `weights` in the settings; for other rankers by the shipped ones.
+
+    `nothing_fits` replaces the least score of the best tool. Pure: the same signals and weights give the same scores.
+    """
     by_ranker = signals.by_ranker
     beside = {name: own * weights.get(name, WEIGHTS.get(name, 1.0)) for name, own in signals.own_weights.items()}
     factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in by_ranker if name not in beside}
@@ -129,13 +138,13 @@ def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | 
 
 
 def weights_of(signals: Signals, weights: Mapping[str, float]) -> dict[str, float]:
-    """Returns the weight of each of these rankers, with these weights in place of the shipped ones."""
+    """Returns the weight of each ranker in `signals`: the one in `weights`, or else the shipped one."""
     return {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals.by_ranker}
 
 
 def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str, Floats]) -> Floats:
-    """The words' scores and the others' by their weights. The order follows the stretched ones, the best tool's score the
-    unstretched ones."""
+    """Returns the sum of the scores by words and of the rankers in `beside`, by their weights. The stretched scores decide the
+    order of the tools; the unstretched ones decide the score of the best tool."""
     if not beside:
         return by_words
     joined = _stretched(by_words)
@@ -156,20 +165,20 @@ def _stretched(signal: Floats) -> Floats:
 
 
 def _floor(scores: Floats, least: float) -> float:
-    """Returns the floor; if even the best tool is too weak, all are under it."""
+    """Returns the floor of candidates. If the best tool scores less than `least`, the floor is `least`, above all scores."""
     best = float(scores.max(initial=0.0))
     return FLOOR * best if best >= least else least
 
 
 def _signal(index: CatalogIndex, name: str, ranking: Ranking, mask: Visible | None) -> Floats:
-    """Returns a ranker's scores, 0 to 1. It may be a stranger's: scores of hidden tools, scores below 0 and what is no number
-    are dropped, and scores above 1 are scaled down."""
+    """Returns a ranker's scores, checked and scaled to 0 to 1, because the ranker may come from another package. Scores of hidden
+    tools, negative scores and values that are not finite become 0; scores above 1 and uncalibrated ones are scaled."""
     raw = np.asarray(ranking.scores, dtype=np.float32)
     if raw.shape != (index.size,):
         raise ConfigError(
-            f"ranker {name!r} gave scores of shape {raw.shape}; it must give one for each of {index.size} tools"
+            f"ranker {name!r} returned scores of shape {raw.shape}; it must return one for each of {index.size} tools"
         )
-    raw = np.maximum(raw, np.float32(0.0))  # a copy: what is changed below is not the ranker's own
+    raw = np.maximum(raw, np.float32(0.0))  # a copy, so that the changes below do not change the ranker's array
     if mask is not None:
         raw[~mask] = 0.0
     best = raw.max(initial=0.0)

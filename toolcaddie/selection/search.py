@@ -1,4 +1,4 @@
-"""The best tools for a query, whatever the budget."""
+"""Searches the best tools for a query, without a budget: for meta tools, the command line and tests of a catalog."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 _BY_WORDS = frozenset(LEXICAL[1:])
-"""Rankers that read the catalog's words, so that the words are at hand for the order of the best tools."""
+"""Rankers that use the index of the catalog's words. If one is in use, the index exists, and the order of the best tools can use
+it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """Tools in the order they are preferred."""
+    """The results of a search."""
 
     tools: tuple[SelectedTool, ...]
-    """The best first."""
+    """The tools, the best first."""
     fit: float
-    """Fit of the best one for the request, 0 to 1."""
+    """The score of the best tool, 0 to 1."""
 
 
 def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: SelectionQuery, limit: int) -> Ranked:
-    """Returns the best matches, core tools too; only tools that match at all."""
+    """Returns at most `limit` of the visible tools that match the query, including core tools."""
     mask = visible_in(view)
     evidence = reader.for_search(index, query, mask)
     scored = reader.scored(evidence)
@@ -61,14 +62,14 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
 
 
 def reads_words(scorers: tuple[str, ...]) -> bool:
-    """Returns True if one of the rankers reads the catalog's words."""
+    """Returns True if one of these rankers uses the index of the catalog's words."""
     return not _BY_WORDS.isdisjoint(scorers)
 
 
 def diverse_order(
     index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Visible | None, max_tools: int
 ) -> Ints:
-    """Returns the best tools, which fall by score, in the order that serves all that the request names."""
+    """Returns the tools in `best`, which are sorted by score, in an order that covers the whole request (see `diversity`)."""
     postings = postings_of(index.catalog)
     query_terms = postings.query_terms(words)
     worth = worth_of(query_terms, postings.scope(mask))

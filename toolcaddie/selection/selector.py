@@ -1,7 +1,10 @@
-"""The selector: from a message window to the tools that a request carries.
+"""The selector: selects the tools of a request from the last messages of its conversation. The runtime calls it for each request.
 
-query -> words -> rankers -> one score a tool -> candidates -> allotment -> Selection. Pure: no I/O but a log line, and the
-same answer in every process.
+Its steps: query -> words -> rankers -> one score for each tool -> candidates -> allotment of the budget -> `Selection`. It does
+no I/O except log lines, and gives the same result in every process.
+
+Core tools are sent with every request, essential tools because the request needs them, and pinned tools because the caller names
+them. All other tools that match are candidates, and compete for the rest of the budget.
 """
 
 from __future__ import annotations
@@ -45,10 +48,10 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 _MOST_WHOLE = 16
-"""Selections kept for each catalog that goes whole."""
+"""The largest number of selections that are cached for each catalog that is sent whole."""
 
 DROPPED_LISTED = 32
-"""Dropped tools that a `Selection` lists, the best first. `Selector.dropped` gives all of them, `explain` any one."""
+"""The largest number of dropped tools that a `Selection` lists, the best first. `Selector.dropped` returns all of them."""
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -57,11 +60,12 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Selector:
-    """Selects the tools of a view that fit a request. Make one per configuration and keep it: it caches an index of each
-    catalog. Safe for many threads.
+    """Selects the tools of a view that fit a request. Make one selector for each configuration and keep it, because it caches an
+    index of each catalog. Safe for many threads.
 
-    `rankers` maps names used in `settings.rankers` to factories, in addition to the installed ones; `categories` always exists.
-    `co_used` is called in each request for pairs of tools that were used together, and must answer at once.
+    `rankers` maps names in `settings.rankers` to factories, in addition to the installed ones; the ranker `categories` always
+    exists. `core` False: core tools get no special treatment. `co_used` returns the pairs of tools that were used together; it is
+    called in each request and must return at once.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class Selector:
         self._core = core
         self._co_used = co_used
         self._clock = clock
-        # Categories matter for the allotment too and depend on the settings, so the selector makes its own.
+        # The ranker `categories` is made by `_make_index`: it depends on the settings, and the allotment uses its matches.
         self._scorers = tuple(name for name in self.settings.rankers if name != "categories")
         self._reader = EvidenceReader(
             settings=self.settings, scorers=self._scorers, by_keyword="categories" in self.settings.rankers
@@ -92,7 +96,7 @@ class Selector:
         self._indexes = IndexCache(self._make_index)
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
-        """Returns the tools for a request. Raises `BudgetError` when those that must be sent are over a limit."""
+        """Returns the tools for a request. Raises `BudgetError` if the tools that must be sent are over a limit of the budget."""
         started = self._clock()
         index = self._indexes.of(view.catalog)
         key = _cache_key(view, query, budget)
@@ -109,27 +113,29 @@ class Selector:
         return selection
 
     def is_ready(self, catalog: Catalog) -> bool:
-        """Returns True if a selection from this catalog begins at once, without building an index first."""
+        """Returns True if a selection from this catalog begins at once, because its index exists."""
         return self._indexes.is_ready(catalog)
 
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
-        """Returns the best matches for some words, best first, core tools too; only tools that match at all."""
+        """Returns at most `limit` visible tools that match some words, the best first, including core tools."""
         return self.ranked(view, SelectionQuery(text=text), limit).tools
 
     def ranked(self, view: View, query: SelectionQuery, limit: int) -> Ranked:
-        """Returns the best matches for a query whatever the budget, core tools too; only tools that match at all."""
+        """Returns at most `limit` visible tools that match a query, without a budget, and the score of the best one."""
         return search(self._indexes.of(view.catalog), self._reader, view, query, limit)
 
     def signals(self, view: View, query: SelectionQuery) -> Signals:
-        """Returns the rankers' scores of every tool, unweighted: material for fitting weights."""
+        """Returns the unweighted scores of every tool by each ranker, for fitting weights."""
         return self._reader.for_search(self._indexes.of(view.catalog), query, visible_in(view)).signals
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
-        """Returns every visible tool that was dropped: candidates, the best first, then all others, in catalog order."""
+        """Returns every visible tool that a selection drops: first the candidates, the best first, then all others in catalog
+        order."""
         return drops(self._plan(self._indexes.of(view.catalog), view, query, budget))
 
     def explain(self, view: View, query: SelectionQuery, budget: Budget, name: str) -> Explanation:
-        """Returns the reasons for a tool being in or out. It is for operators, because it tells that a hidden tool exists."""
+        """Returns the reasons why a tool is selected or not. It is for operators only, because it reveals whether a hidden tool
+        exists."""
         position = view.catalog.position(name)
         if position is None or not view.sees(position):
             return explanation_without_plan(name, exists=position is not None)
@@ -192,7 +198,8 @@ class Selector:
     def _goes_whole(
         self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, visible: Visible
     ) -> bool:
-        """Returns True if the whole visible catalog fits the budget and nothing has to be selected. Never true of a search."""
+        """Returns True if all visible tools fit into the budget, so that nothing has to be selected; always False for a search
+        and for fixed categories."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
             return False
         count = int(visible.sum())
@@ -224,8 +231,8 @@ class Selector:
     def _diversified(
         self, index: CatalogIndex, evidence: Evidence, eligible: Visible, mask: Visible | None, max_tools: int | None
     ) -> Scored:
-        """Returns the scores, those of the best exchanged among them if `max_tools` is small; with a large one, tools for all
-        that the request names are sent anyway."""
+        """Returns the scores of all tools. If `max_tools` is small, the scores of the best tools are exchanged among these, so
+        that their order covers the whole request; if it is large, enough tools are sent anyway."""
         scored = self._reader.scored(evidence)
         if max_tools is None or max_tools > 2 * REORDERED or not reads_words(self._scorers):
             return scored
@@ -244,7 +251,7 @@ class Selector:
         mask: Visible | None,
         max_tools: int | None,
     ) -> RankedPool:
-        """Returns the pool with a share of `max_tools` for the tools that the best ones need."""
+        """Returns the pool with tools that the best ones need, which get a share of `max_tools` (see `index.links`)."""
         scores, link_reasons = lifted(
             ranked.scores,
             eligible,
@@ -274,9 +281,11 @@ class Selector:
         return by_score(index, matches, scores, floor, eligible)
 
     def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Visible) -> Pool:
-        """Returns the default categories, or nothing if tools were sent before, which then serve as well.
+        """Returns the pool of a request that matches no tool: the tools of the default categories, or no tools if some were sent
+        before, which then serve as well.
 
-        If not all defaults fit, each category's first tools go before its last; category presets keep the list's order.
+        If not all default tools fit, the first tools of each category go before its last ones. Category presets keep the order of
+        the list instead.
         """
         if self.settings.on_no_match != "defaults" or query.exclude:
             return nothing(index)
@@ -323,8 +332,8 @@ class Selector:
         )
 
     def _ordered(self, plan: SelectionPlan) -> list[int]:
-        """Returns the positions of pinned and selected tools. Category presets keep the list order, category by category; others
-        have catalog order, which prompt caches need."""
+        """Returns the positions of pinned and selected tools in the order in which they are sent. Category presets send them
+        category by category. Others use catalog order, which stays the same across requests, as prompt caches need it."""
         if plan.pool.kind in ("listed", "defaults") and not self._scorers:
             return [*sorted(plan.pinned.tolist()), *plan.pool.positions[np.sort(plan.allotment.selected)].tolist()]
         return sorted((*plan.pinned.tolist(), *plan.selected.tolist()))
@@ -347,7 +356,8 @@ def _candidates(index: CatalogIndex, pool: Pool, already_sent: Visible, *, sized
 
 
 def _must_be_sent(view: View, index: CatalogIndex, query: SelectionQuery, already_sent: Visible) -> tuple[Ints, Ints]:
-    """Returns the positions of the essential tools, and of the other pinned ones; no core or already sent tools."""
+    """Returns the positions of the essential tools and those of the other pinned tools, both without core tools and tools that
+    were sent before."""
     if not query.essential and not query.pinned:  # as in most requests
         return _NONE, _NONE
     selectable = ~(index.core | already_sent)
@@ -361,14 +371,15 @@ def _in_mask(mask: Visible, positions: Sequence[int]) -> Ints:
 
 
 def _slimmed(plan: SelectionPlan, positions: Ints) -> frozenset[int]:
-    """Returns the positions to send slimmed: all that slimming shortens, if anything had to be slimmed."""
+    """Returns the positions of the tools that are sent slimmed: all whose definition becomes shorter, if the allotment had to
+    slim; otherwise none."""
     if not plan.allotment.slimmed:
         return frozenset()
     return frozenset(positions[plan.index.slim(positions) < plan.index.full[positions]].tolist())
 
 
 def _categories_without_tools(plan: SelectionPlan) -> tuple[str, ...]:
-    """Returns the categories that matched, have tools, and got none."""
+    """Returns the matched categories that have candidates, of which none was selected or sent before."""
     matched, groups = plan.pool.matches.matched, plan.pool.group_categories
     if not matched:
         return ()
@@ -403,7 +414,7 @@ def _log_selection(selection: Selection, plan: SelectionPlan) -> None:
 
 def _log_selected(selection: Selection) -> None:
     if not log.is_enabled_for("info"):
-        return  # as in most programs; without this check the line takes 3 % of the time of a selection
+        return  # without this check the line takes 3 % of the time of a selection, though most programs drop it
     log.info(
         "selection_made",
         selected=len(selection.tools),

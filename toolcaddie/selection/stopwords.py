@@ -1,8 +1,8 @@
-"""Words that say nothing about which tool is wanted, by language, as data. Folded: lower case, no accents.
+"""Stop words by language: words that say nothing about the tool that a request needs. They are folded: lower case, no accents.
 
-Besides the grammar of each language they hold what people say to an assistant out of politeness ("please", "could you").
-Verbs that name what a tool does (get, list, show, send) are not among them, nor the little words that turn such verbs
-around (log out, turn off, sign up).
+The lists have the grammatical words of each language, and words that people say to an assistant out of politeness ("please",
+"could you"). They do not have verbs that name the action of a tool (get, list, show, send), nor the particles that change the
+meaning of such verbs (log out, turn off, sign up).
 """
 
 from __future__ import annotations

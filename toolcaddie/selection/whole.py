@@ -1,4 +1,4 @@
-"""Exposure `all`: every visible tool is sent, up to the provider's cap."""
+"""Exposure `all`: every visible tool is sent, up to the provider's cap, and nothing is selected."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ log = Logger(__name__)
 
 
 def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Selection:
-    """Returns every visible tool in catalog order, cut at `cap` (None: not cut) with a warning. `essential` tools, given with
-    their reasons, are never cut."""
+    """Returns a selection of every visible tool, in catalog order. More tools than `cap` are cut, with a warning (None: no cap).
+
+    `essential` maps the names of tools that are never cut to the reasons for them.
+    """
     tools = list(view)
     tools_sent, tools_cut = (tools, []) if cap is None else _cut(tools, cap, essential)
     if tools_cut:
@@ -33,7 +35,7 @@ def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Sel
 
 
 def _cut(tools: Sequence[Tool], cap: int, essential: Collection[str]) -> tuple[list[Tool], list[Tool]]:
-    """Returns the tools that are sent and those that are not. Raises `BudgetError` if the essential ones alone are too many."""
+    """Returns the tools that are sent and those that are cut. Raises `BudgetError` if the essential tools alone are too many."""
     must = [tool.name for tool in tools if tool.name in essential]
     if len(must) > cap:
         raise BudgetError(f"{len(must)} pinned tools are over the provider's cap of {cap}; pin fewer")
