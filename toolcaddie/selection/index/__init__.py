@@ -1,1 +1,1 @@
-"""Facts about a catalog that are computed once and read by every request: words, vectors, links, sizes."""
+"""Facts about a catalog that are computed once and used by every request: words, vectors, relations between tools, sizes."""

@@ -1,4 +1,5 @@
-"""Facts computed once for a catalog and used by every request on it: rankers, core flags, sizes."""
+"""The index of a catalog: facts that are computed once and used by every request, such as rankers, core flags and sizes. The
+index of a changed catalog takes over the facts of the unchanged tools from the old index."""
 
 from __future__ import annotations
 
@@ -22,12 +23,16 @@ from toolcaddie.selection.rankers.categories import Categories
 from toolcaddie.util.bounded import Bounded, Limit
 
 _MOST_CATALOGS = 64
+"""The largest number of indexes that are cached."""
 _MOST_TOOLS = 100_000
+"""The largest number of tools of all cached indexes together."""
 _MOST_TOKENS = 10_000_000
+"""The largest number of tokens of all these tools together."""
 
 _LOOKED_AT = 4
+"""The number of latest indexes from which a new index may take over facts."""
 _MOST_CHANGED = 1 / 4
-"""An index follows from one of the last four, where at most this part of the tools differs."""
+"""The largest share of tools that may differ for this; otherwise the index is made from the catalog alone."""
 
 Longs = npt.NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
@@ -35,14 +40,16 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Carried:
-    """State that an index takes over: a value for each of its tools, and rankers that followed the change."""
+    """Facts that an index takes over from an earlier one: a value for each tool, and the rankers of the changed catalog."""
 
     unknown: Longs
-    """Positions of the tools that have no values yet."""
+    """Positions of the tools whose values must still be computed."""
     core: Visible
+    """Flags of the core tools."""
     full: Longs
+    """Tokens of each full definition."""
     slim: Longs
-    """-1: not computed yet."""
+    """Tokens of each slimmed definition; -1: not computed yet."""
     rankers: Mapping[str, Ranker]
     links: Links | None = None
 
@@ -58,7 +65,7 @@ class Carried:
 
 
 class CatalogIndex:
-    """Made once per catalog version; read by any thread."""
+    """The index of one version of a catalog. It is made once, and used by all threads."""
 
     def __init__(
         self,
@@ -85,7 +92,7 @@ class CatalogIndex:
         self.whole_selections: dict[Hashable, Selection] = {}
         """Selections of the whole catalog, which do not depend on the messages, by their cache key."""
         self.used = False
-        """True after a selection: what is computed at first use is computed."""
+        """True after the first selection, which computes the remaining facts."""
         self._slim = carried.slim
         self._core_flags = core
         self._factories = factories
@@ -94,7 +101,8 @@ class CatalogIndex:
         self._lock = threading.Lock()
 
     def changed(self, change: CatalogChange) -> CatalogIndex:
-        """Returns the index of the catalog after the change, equal to a fresh one; only facts of new tools are computed."""
+        """Returns the index of the catalog after the change. It is equal to a new index, but only facts of new tools are
+        computed."""
         with self._lock:
             rankers, links = dict(self._rankers), self._links
         following = {name: self._factories[name](change.after, ranker) for name, ranker in rankers.items()}
@@ -117,17 +125,17 @@ class CatalogIndex:
             return self._rankers[name]
 
     def links(self) -> Links:
-        """Returns the relations between the catalog's tools, computed at first use."""
+        """Returns the relations between the catalog's tools, which are computed at first use."""
         with self._lock:
             if self._links is None:
                 self._links = Links(self.catalog)
             return self._links
 
     def slim(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Returns the tokens of the slimmed definitions, computed at first use: most requests never slim anything.
+        """Returns the tokens of the slimmed definitions of these tools. They are computed at first use, because most requests
+        slim nothing.
 
-        A definition that slimming would not shorten keeps its full size. Two threads may both do the work, and get the
-        same numbers.
+        A definition that slimming would not shorten has its full size. Two threads may compute the same numbers twice.
         """
         for position in positions[self._slim[positions] < 0].tolist():
             self._slim[position] = min(_tokens(self.catalog.tools[position], slim=True), int(self.full[position]))
@@ -136,8 +144,9 @@ class CatalogIndex:
 
 
 class IndexCache:
-    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes. The
-    index of a catalog that differs little from a recent one is made from that one's."""
+    """A cache of the most recently used indexes, by catalog version. It is limited by the number of catalogs, of their tools, and
+    of the tokens of these. The index of a catalog that differs little from a recent one takes over facts from the recent
+    index."""
 
     def __init__(self, make: Callable[[Catalog], CatalogIndex]) -> None:
         self._make = make
@@ -152,12 +161,12 @@ class IndexCache:
         return self._build(catalog) if index is None else index
 
     def is_ready(self, catalog: Catalog) -> bool:
-        """Returns True if a selection from it begins at once, with nothing to compute first."""
+        """Returns True if a selection from this catalog begins at once, because its index exists and was used before."""
         index = self._indexes.peek(catalog.version)
         return index is not None and index.used
 
     def _build(self, catalog: Catalog) -> CatalogIndex:
-        """Returns the index. One thread builds it, others that need it wait for that thread, and everybody else goes on."""
+        """Builds an index and returns it. Threads that need the same index wait for the one that builds it; all others go on."""
         with self._lock:
             building = self._building.setdefault(catalog.version, threading.Lock())
         with building:
@@ -172,7 +181,7 @@ class IndexCache:
                     self._building.pop(catalog.version, None)
 
     def _changed(self, catalog: Catalog) -> CatalogIndex | None:
-        """Returns the index made from a recent one if few tools differ: a change costs what changed, not what there is."""
+        """Returns an index that takes over facts from a recent one, or None if too many tools differ from all recent ones."""
         for index in self._indexes.latest()[:_LOOKED_AT]:
             most = _MOST_CHANGED * len(catalog)
             if abs(index.size - len(catalog)) <= most:
@@ -191,7 +200,7 @@ def _tokens_of(index: CatalogIndex) -> int:
 
 
 def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt.NDArray[T]:
-    """Returns the values of the tools by their positions after the change; `unknown` for new tools."""
+    """Returns the value of each tool of the changed catalog, with `unknown` for new tools."""
     if not len(values):
         return np.full(len(change.after), unknown, dtype=values.dtype)
     after = values[change.origin]

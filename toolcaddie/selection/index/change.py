@@ -1,4 +1,4 @@
-"""A comparison of two catalogs, for facts that are computed per tool and need not be computed again."""
+"""Compares two versions of a catalog, so that facts about unchanged tools need not be computed again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import DIGEST_BYTES, Catalog
 
 _CHANGES = 2
-"""Cached changes: few, because a change keeps two catalogs alive."""
+"""The number of changes that are cached: few, because a change keeps two catalogs alive."""
 
 Positions = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
-"""Four numbers a tool: its SHA-256."""
+"""A row of four numbers for each tool: the SHA-256 of its definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,15 +25,16 @@ class CatalogChange:
     before: Catalog
     after: Catalog
     origin: Positions
-    """For each tool of `after` its position in `before`; -1 if the tool or its category is new or changed."""
+    """For each tool of `after`, its position in `before`; -1 if the tool or its category is new or changed."""
     added: Positions
-    """Positions in `after` of the tools that are new."""
+    """Positions in `after` of the new and changed tools."""
     removed: Positions
-    """Positions in `before` of the tools that are gone."""
+    """Positions in `before` of the tools that are gone or changed."""
 
     @classmethod
     def between(cls, before: Catalog, after: Catalog) -> CatalogChange:
-        """Compares contents: two `Tool` objects with equal definitions are the same tool."""
+        """Returns the change between two catalogs. Definitions are compared, so two `Tool` objects with equal definitions are the
+        same tool."""
         origin = _aligned(_digests(before), _digests(after))
         categories = category_of(after)
         for at, category in enumerate(after.categories):
@@ -49,12 +50,12 @@ class CatalogChange:
 
 @lru_cache(maxsize=_CHANGES)
 def change_between(before: Catalog, after: Catalog) -> CatalogChange:
-    """Returns the change. Cached, because the index and each ranker of a catalog need the same one."""
+    """Returns the change between two catalogs. It is cached, because the index and each ranker of a catalog need it."""
     return CatalogChange.between(before, after)
 
 
 def category_of(catalog: Catalog) -> Positions:
-    """Returns the index of each tool's category, -1 for none. It is the catalog's own memory and must not be written to."""
+    """Returns the index of each tool's category, -1 for none. The array is the catalog's own memory: do not write to it."""
     return np.frombuffer(catalog.category_of, dtype=np.int64)
 
 
@@ -63,8 +64,8 @@ def _digests(catalog: Catalog) -> Digests:
 
 
 def _aligned(old: Digests, new: Digests) -> Positions:
-    """Returns the row of `old` that each row of `new` is equal to, -1 for none. Usually only a range in the middle
-    differs."""
+    """Returns for each row of `new` the index of the equal row of `old`, or -1. Equal rows at the beginning and the end are found
+    first, because usually only a range in the middle differs."""
     most = min(len(old), len(new))
     differ = _different_rows(old[:most], new[:most])
     head = int(differ[0]) if len(differ) else most
@@ -81,5 +82,6 @@ def _aligned(old: Digests, new: Digests) -> Positions:
 
 
 def _different_rows(one: Digests, other: Digests) -> Positions:
-    """Returns the indexes of the rows that differ. Comparing half of a SHA-256 is enough, and takes half the time."""
+    """Returns the indexes of the rows that differ. Only half of each SHA-256 is compared, which is enough and takes half the
+    time."""
     return np.flatnonzero((one[:, 0] != other[:, 0]) | (one[:, 1] != other[:, 1]))

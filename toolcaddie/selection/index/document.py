@@ -1,4 +1,4 @@
-"""The searched texts of a tool by field, and the weight of a word in each field."""
+"""The texts of a tool that are searched, by field (name, description, parameters ...), and the weight of a word in each field."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from toolcaddie.selection.query import language_of, split_words
 from toolcaddie.selection.stopwords import LANGUAGES, Language
 
 _MOST_NODES = 500
-"""Schema nodes read of one tool, so that a huge generated schema does not make loading slow."""
+"""The largest number of nodes of a tool's schema that are read, so that a huge generated schema does not slow down the index."""
 _MOST_TEXT = 8_000
-"""Characters read of one field."""
+"""The largest number of characters of a field that are read."""
 _SAMPLE = 400
+"""The number of tools by which the languages of a catalog are recognised."""
 _SHARE = 0.15
+"""Share of the descriptions that must be in a language for it to be one of the catalog's languages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Weight of a field (BM25F). `pivot` is its usual length in words: longer fields weigh each word less, by `slope`.
+    """The weight of a field (BM25F). `pivot` is the usual length of the field in words; the longer a field is than that, the less
+    each of its words weighs. `slope` says by how much, 0 to 1.
 
-    The pivot is a constant and not the mean of the catalog: a mean would reveal something about tools that a caller may not
-    see, and would change every score whenever a tool is added.
+    The pivot is a constant instead of the mean of the catalog, because a mean would reveal something about tools that a caller
+    may not see, and would change every score when a tool is added.
     """
 
     name: str
@@ -65,7 +68,7 @@ def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
 
 
 def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
-    """Returns the languages of a catalog's descriptions, the most frequent first; English if the texts do not tell."""
+    """Returns the languages of a catalog's descriptions, the most frequent first; English if none is recognised."""
     counts = dict.fromkeys(LANGUAGES, 0)
     for tool in catalog.tools[:_SAMPLE]:
         language = _language_of(tool.description[:_MOST_TEXT])
@@ -78,12 +81,13 @@ def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
 
 @lru_cache(maxsize=4 * _SAMPLE)
 def _language_of(text: str) -> Language | None:
-    """Returns the language of a text. Cached, because the languages of a catalog are counted again whenever it changes."""
+    """Returns the language of a text. It is cached, because the languages of a catalog are counted again when the catalog
+    changes."""
     return language_of(split_words(text))
 
 
 def _schema_texts(schema: Any) -> tuple[list[str], list[str]]:
-    """Names of the parameters at every depth, and what is said of them: descriptions, titles, enum values."""
+    """Returns the names of the parameters at every depth, and the texts about them: descriptions, titles, enum values."""
     names: list[str] = []
     details: list[str] = []
     for seen, node in enumerate(_nodes(schema)):
@@ -100,7 +104,7 @@ def _schema_texts(schema: Any) -> tuple[list[str], list[str]]:
 
 
 def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object of a schema, the outer ones first, in the order written."""
+    """Yields every object of a schema, outer objects before inner ones, otherwise in the order of the schema."""
     level: list[Any] = [schema]
     while level:
         deeper: list[Any] = []

@@ -1,4 +1,4 @@
-"""The tools of a catalog grouped by category."""
+"""The tools of a catalog, grouped by category."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Groups:
         place = np.empty(len(catalog), dtype=np.float32)
         place[self._members] = np.arange(len(catalog)) - self._starts[categories[self._members] + 1]
         self.place: npt.NDArray[np.float32] = place
-        """Number of tools of the same category before each tool."""
+        """For each tool, the number of tools of the same category before it."""
 
     def members(self, category: int) -> Positions:
-        """Returns the positions of a category's tools, in catalog order; not to be written to."""
+        """Returns the positions of a category's tools, in catalog order. Do not write to the array."""
         return self._members[self._starts[category + 1] : self._starts[category + 2]]

@@ -1,4 +1,8 @@
-"""Sparse matrices to which rows can be added: the terms of tools, the n-grams of words."""
+"""Sparse matrices to which rows can be added. `postings` stores the terms of tools in them (a row for each tool), and the ranker
+`characters` the n-grams of words (a row for each word).
+
+A query gives each column a worth, mostly 0, and gets a sum for each row.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,23 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _BLOCK = 4_096
+"""The number of rows that are summed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """A sparse matrix: the columns and values of row i are at `starts[i] : starts[i + 1]`."""
+    """A sparse matrix. The entries of row i are at `starts[i] : starts[i + 1]` in `columns` and in each array of `values`."""
 
     starts: Longs
     columns: Ints
+    """Column of each entry."""
     values: tuple[Floats, ...] = ()
+    """Arrays with a value for each entry. There may be several, such as two weights of a term; a method's `value` is the index of
+    the one to use."""
 
     @classmethod
     def of(cls, counts: Sequence[int], columns: Sequence[int], *values: npt.ArrayLike) -> Table:
-        """Makes a table. `counts`: number of columns and values of each row."""
+        """Makes a table. `counts`: the number of entries of each row."""
         starts = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(np.array(counts, dtype=np.int64), out=starts[1:])
         numbers = tuple(np.array(each, dtype=np.float32) for each in values)
@@ -39,7 +47,7 @@ class Table:
         return len(self.starts) - 1
 
     def by_column(self, width: int) -> Table:
-        """Returns the transposed table; `width`: number of columns, including empty ones."""
+        """Returns the transposed table. `width`: the number of columns, including empty ones."""
         order = np.argsort(self.columns, kind="stable")
         starts = np.zeros(width + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.columns, minlength=width), out=starts[1:])
@@ -50,7 +58,7 @@ class Table:
         return np.arange(len(self), dtype=np.int32).repeat(np.diff(self.starts))
 
     def gathered(self, rows: Longs) -> tuple[Longs, Longs]:
-        """Returns the indexes of the entries of some rows, one row after the other, and the count of each row."""
+        """Returns the indexes of the entries of some rows, one row after the other, and the number of entries of each row."""
         starts = self.starts[rows]
         counts = self.starts[rows + 1] - starts
         ends = counts.cumsum()
@@ -75,7 +83,8 @@ class Table:
         )
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """Returns for each row the sum of its values times the worth of their columns, or of the squares of these products."""
+        """Returns for each row the sum over its entries of value times the worth of the column; with `squared`, the sum of the
+        squares of these products."""
         sums = np.zeros(len(self), dtype=np.float32)
         some = np.flatnonzero(np.diff(self.starts))
         for first in range(0, len(some), _BLOCK):  # a block at a time stays in the processor's cache
@@ -89,25 +98,30 @@ class Table:
         return sums
 
     def counted(self, rows: Bools | None, width: int) -> Longs:
-        """Returns, for each column, the number of these rows that have it; None: of all rows."""
+        """Returns for each column the number of rows with an entry in it. `rows` has a flag for each row that counts; None:
+        all."""
         columns = self.columns if rows is None else self.columns[rows.repeat(np.diff(self.starts))]
         return np.bincount(columns, minlength=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InvertedTable:
-    """Rows that are looked up by their columns: an inverted index.
+    """A sparse matrix whose rows are looked up by column: an inverted index. It never changes; adding rows makes another table,
+    which shares arrays with this one.
 
-    Most rows are `early`: they are stored by row and by column, so that a query reads only its own columns. Rows added later are
-    stored by row alone: they are few, each query reads them all, and adding one copies no other row. Tables never change, so
-    that two of them can share parts.
+    Early rows are those of the first construction. They are stored by row and by column, so that a query reads only the columns
+    that it needs. Late rows were added later. They are stored by row only: a query reads all of them, which is fast as long as
+    they are few, and adding one does not copy the early rows.
     """
 
     width: int
-    """Number of columns, including empty ones."""
+    """The number of columns, including empty ones."""
     early: Table
+    """The early rows, by row."""
     by_column: Table
+    """The early rows, by column."""
     late: Table
+    """The late rows, by row."""
 
     @classmethod
     def of(cls, rows: Table, width: int) -> InvertedTable:
@@ -126,12 +140,13 @@ class InvertedTable:
         return replace(self, width=width, by_column=replace(self.by_column, starts=padded), late=self.late.above(rows))
 
     def only(self, rows: Longs, columns: Longs, width: int) -> InvertedTable:
-        """Returns these rows alone, all of them early; column c becomes `columns[c]`."""
+        """Returns a new table of these rows only, all of them early. Column c gets the number `columns[c]`."""
         table = self.early.above(self.late).of_rows(rows)
         return InvertedTable.of(replace(table, columns=columns[table.columns].astype(np.int32)), width)
 
     def summed(self, worth: Floats, value: int = 0) -> Floats:
-        """Returns for each row the sum of its values times the worth of their columns; fast if most columns are worth 0."""
+        """Returns for each row the sum over its entries of value times the worth of the column. Fast if most columns have worth
+        0; otherwise use `totals`."""
         columns = worth.nonzero()[0]
         where, counts = self.by_column.gathered(columns)
         weighed = self.by_column.values[value].take(where, mode="clip")
@@ -143,7 +158,7 @@ class InvertedTable:
         return sums.astype(np.float32)
 
     def shared(self, columns: Longs) -> Longs:
-        """Returns, for each row, the number of these columns it has."""
+        """Returns for each row the number of these columns in which it has an entry."""
         where, _ = self.by_column.gathered(columns)
         counts = np.bincount(self.by_column.columns.take(where, mode="clip"), minlength=len(self.early))
         if len(self.late):
@@ -154,19 +169,20 @@ class InvertedTable:
         return counts
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """Returns the same as `summed`; fast if few columns are worth 0. `squared`: the sum of squares."""
+        """Returns the same sums as `summed`, or with `squared` the sums of the squared products. Fast if few columns have worth
+        0."""
         early = self.early.totals(worth, value, squared=squared)
         late = self.late.totals(worth, value, squared=squared)
         return np.concatenate([early, late]) if len(late) else early
 
     def counted(self, rows: Bools) -> Longs:
-        """Returns, for each column, the number of these rows that have it."""
+        """Returns for each column the number of rows with an entry in it. `rows` has a flag for each row that counts."""
         split = len(self.early)
         early, late = self.early.counted(rows[:split], self.width), self.late.counted(rows[split:], self.width)
         return early + late
 
     def sizes(self) -> Longs:
-        """Returns the number of columns of each row."""
+        """Returns the number of entries of each row."""
         return np.concatenate([np.diff(self.early.starts), np.diff(self.late.starts)])
 
     def entries(self, rows: Longs) -> Table:

@@ -1,4 +1,4 @@
-"""The mask of a view as an array."""
+"""The mask of a view (the tools that a caller may see) as an array of flags, one for each tool of the catalog."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from toolcaddie.ports import Visible
 
 
 def visible_in(view: View) -> Visible | None:
-    """Returns the view's own memory as flags, not to be written to; None if the view shows the whole catalog."""
+    """Returns the flags of the visible tools; None if the view shows the whole catalog. Do not write to the array: it is the
+    memory of the view."""
     return None if view.mask is None else np.frombuffer(view.mask, dtype=np.bool_)
 
 
 def all_visible(view: View) -> Visible:
-    """Returns the flags of all tools of the catalog, also if the view shows it whole. Not to be written to."""
+    """Returns the flags of the visible tools, also if the view shows the whole catalog. Do not write to the array."""
     return np.ones(len(view.catalog), dtype=np.bool_) if (visible := visible_in(view)) is None else visible

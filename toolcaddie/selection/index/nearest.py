@@ -1,4 +1,4 @@
-"""The rows of a matrix nearest to a query, by a graph of the optional package usearch, in half floats."""
+"""Finds the rows of a matrix that are nearest to a query, by a graph (HNSW) of half floats from the optional package usearch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 _THREADS = 1
-"""With more, the rows are inserted in a random order, and the same catalog gives other tools in another process."""
+"""With more threads, rows are inserted in a random order, and the same catalog gives different tools in different processes."""
 
 
 class Graph:
-    """A graph made of all rows at once; it is not changed afterwards. It may miss some of the nearest rows."""
+    """A graph of all rows, which never changes. A search may miss some of the nearest rows."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -28,8 +28,8 @@ class Graph:
 
 
 def graph_of(matrix: Floats) -> Graph | None:
-    """Builds the graph of a matrix, or returns None without usearch. The package is loaded here, because it takes 0.3 s and few
-    catalogs have so many rows."""
+    """Builds the graph of a matrix; returns None if usearch is not installed. The package is imported here, because the import
+    takes 0.3 s and few catalogs are large enough to need it."""
     try:
         usearch = importlib.import_module("usearch.index")
     except ImportError:

@@ -1,8 +1,11 @@
-"""The index of a catalog's words, shared by the rankers that read them.
+"""The index of a catalog's words, shared by the rankers that compare words.
 
-It consists of sparse matrices, by term and by tool, so that a query costs a few numpy calls whatever the catalog's size. The
-number of tools with a word is counted among the tools that the caller may see (`Scope`), so that no score reveals anything about
-a hidden one.
+A term is a stem in the vocabulary of the catalog, and a number (`ids`) in all arrays. The index consists of sparse matrices with
+a row for each tool and a column for each term, so that a query takes a few numpy calls. Each entry has two values: the strength
+of the term in the tool (BM25F, with weighted fields) and the even count (the number of occurrences in all fields alike).
+
+The rarity of a term is counted among the tools that the caller may see (`Scope`), so that no score reveals anything about a
+hidden tool.
 """
 
 from __future__ import annotations
@@ -34,72 +37,89 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 K1 = 1.5
+"""BM25's parameter of saturation: how soon further occurrences of a word stop to count."""
 NAME_COUNTS = 2.0
-"""Even count of a word in a tool's name; every other word counts once, whatever its field."""
+"""Even count of an occurrence in a tool's name; an occurrence in any other field has 1."""
+
+STRENGTH = 0
+"""Index of the first value of an entry, the strength."""
+EVEN_COUNT = 1
+"""Index of the second value of an entry, the even count."""
+_PART = 0
+"""Index of the only value of an entry in the table of names: the term's part in its word."""
 
 _MOST_SCOPES = 64
-_MOST_LOOSE, _LOOSE_SHARE = 64, 1 / 16
-"""Late rows and rows of removed tools, as a number and a share of all, above which the arrays are built again."""
+"""The largest number of masks whose counts are cached."""
+_MOST_LOOSE = 64
+"""The arrays are built again when the loose rows are more than this number plus `_LOOSE_SHARE` of all tools. Loose rows are those
+of removed tools, and late rows: those of tools that were added since the arrays were built."""
+_LOOSE_SHARE = 1 / 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scope:
-    """Counts among the visible tools."""
+    """Counts among the tools that a caller may see."""
 
     having: Ints
-    """Tools that have each term."""
+    """The number of visible tools that have each term."""
     rarity: Floats
     """Inverse document frequency of each term (Robertson and Sparck Jones, smoothed to stay above 0)."""
     rarest: float
-    """Rarity of a term in no tool."""
+    """Rarity of a term that no tool has."""
     lengths: Floats
     """Euclidean length of each tool's even counts, weighted by rarity."""
     names: Floats
     """Sum of the rarities of the words in each tool's name."""
     in_names: Bools
-    """Flags of the terms that occur in a name."""
+    """Flags of the terms that occur in the name of a visible tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueryTerms:
-    """A query in terms of one catalog: one entry for each stem in its vocabulary."""
+    """The words of a query that occur in one catalog.
+
+    The arrays `ids`, `term`, `content` and `part` have an entry for each stem of a query word that is in the vocabulary. A word
+    has several stems if the catalog has several languages. `term_weights` and `nearest` have one value for each word.
+    """
 
     reading: Reading
+    """All words of the query."""
     ids: npt.NDArray[np.int64]
+    """Number of each entry's stem in the vocabulary."""
     term: npt.NDArray[np.int64]
-    """Index of each entry's term in the reading."""
+    """Index of each entry's word in `reading.terms`."""
     content: Bools
-    """True for a content word, False for a stop word."""
+    """True if the entry's word is a content word, False if it is a stop word."""
     part: Floats
-    """1 / stems of that term: the languages of a catalog share a word's weight."""
+    """1 / the number of stems of the entry's word, because its stems share the weight of the word."""
     term_weights: Floats
-    """Weight of each term of the reading, in its order."""
+    """Weight of each word of `reading.terms`."""
     nearest: Floats
-    """Weight of the newest message with each term."""
+    """The highest weight of a message that contains each word of `reading.terms`."""
 
     def words(self) -> dict[int, str]:
-        """Returns the word of the request for each term of the vocabulary."""
+        """Returns the word of the request for each vocabulary number in `ids`."""
         terms = self.reading.terms
         return {term: terms[place].word for term, place in zip(self.ids.tolist(), self.term.tolist(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TermIndex:
-    """The words of a catalog's tools. A tool has one row in both tables and keeps it when other tools change."""
+    """The words of a catalog's tools. A tool has the same row in both tables, and keeps it when other tools change."""
 
     languages: tuple[Language, ...]
     vocabulary: dict[str, int]
     """Column of each term, including terms of removed tools until the tables are built again."""
     terms: InvertedTable
-    """The terms of each tool, with the strength of the term (BM25F) and its even count."""
+    """The terms of each tool, each with its strength and its even count."""
     names: InvertedTable
-    """The terms of each tool's name, with the term's part in its word."""
+    """The terms of each tool's name, each with its part in its word: 1 / the number of stems of the word."""
     rows: Longs
     """Row of each tool, by its position in the catalog."""
     having: Longs
-    """Tools that have each term."""
+    """The number of tools that have each term."""
     in_names: Longs
-    """Tools that have each term in their name."""
+    """The number of tools that have each term in their name."""
 
     @classmethod
     def of(cls, catalog: Catalog) -> TermIndex:
@@ -117,7 +137,7 @@ class TermIndex:
         )
 
     def changed(self, change: CatalogChange) -> TermIndex:
-        """Returns the index after the change, equal to a fresh one except for the numbers of its terms."""
+        """Returns the index of the changed catalog. It gives the same scores as a new index; only the numbers of terms differ."""
         catalog, added = change.after, change.added
         languages = catalog_languages(catalog)
         if languages != self.languages:
@@ -155,7 +175,7 @@ class TermIndex:
         )
 
     def _compact(self) -> TermIndex:
-        """Returns the index without rows and terms of removed tools."""
+        """Returns the index without the rows and terms of removed tools, and with all rows early."""
         used = self.having > 0
         places = np.cumsum(used) - 1
         width = int(used.sum())
@@ -171,7 +191,7 @@ class TermIndex:
 
 
 class Postings:
-    """The words of one catalog, by the positions of its tools."""
+    """The words of one catalog: sums and counts in the order of its tools, for the rankers."""
 
     def __init__(self, catalog: Catalog, term_index: TermIndex) -> None:
         self.catalog = catalog
@@ -179,7 +199,7 @@ class Postings:
         self.size = len(term_index.rows)
         self.vocabulary: Mapping[str, int] = term_index.vocabulary
         self.has_unused_terms = bool((term_index.having == 0).any())
-        """True if the vocabulary has terms of removed tools alone."""
+        """True if the vocabulary has terms that only removed tools had."""
         self._rows = term_index.by_position
         self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
@@ -189,17 +209,16 @@ class Postings:
         """Returns the index of a catalog that differs in few tools."""
         return self.term_index.changed(change_between(self.catalog, catalog))
 
-    def summed(self, ids: Longs, weights: Floats, value: int = 0) -> Floats:
-        """Returns for each tool the sum over these terms of the term's value times its weight. `value`: 0, strength (BM25F);
-        1, even count."""
+    def summed(self, ids: Longs, weights: Floats, value: int = STRENGTH) -> Floats:
+        """Returns for each tool the sum over these terms of value times weight. `value`: `STRENGTH` or `EVEN_COUNT`."""
         return self._placed(self.term_index.terms.summed(self._worth(ids, weights), value))
 
     def name_sums(self, ids: Longs, weights: Floats) -> Floats:
-        """Returns the same for the names alone, by the term's part in its word."""
+        """Returns for each tool the sum over these terms in its name of the term's part in its word times the weight."""
         return self._placed(self.term_index.names.summed(self._worth(ids, weights)))
 
     def terms_of(self, positions: Sequence[int]) -> Table:
-        """Returns the terms of some tools, one row each, with strengths and even counts."""
+        """Returns a table of the terms of some tools, with a row for each tool and the values `STRENGTH` and `EVEN_COUNT`."""
         rows = np.array(positions, dtype=np.int64)
         return self.term_index.terms.entries(rows if self._rows is None else self._rows[rows])
 
@@ -209,8 +228,8 @@ class Postings:
         return self._placed(whole.sizes() - names.sizes())
 
     def query_terms(self, words: QueryWords) -> QueryTerms:
-        """Looks up the terms of a query. The latest result is cached for the other rankers of the same query; a race between
-        threads only costs a second look-up."""
+        """Looks up the words of a query in the vocabulary. The latest result is cached for the other rankers of the same query;
+        if two threads replace it at the same time, the words are looked up twice."""
         latest = self._latest
         if latest is not None and latest[0] is words:
             return latest[1]
@@ -235,7 +254,7 @@ class Postings:
         return query_terms
 
     def scope(self, mask: Visible | None) -> Scope:
-        """Returns the counts among visible tools, cached for the masks used last."""
+        """Returns the counts among the tools that `mask` shows (None: all tools). They are cached for the latest masks."""
         if mask is None:
             return self._whole
         key = mask.tobytes()
@@ -245,14 +264,15 @@ class Postings:
         return scope
 
     def has_content(self, query_terms: QueryTerms, scope: Scope) -> bool:
-        """Returns True if visible tools have a content word of the query, or a stop word of it in a name. Otherwise the words
-        that they have in common ("yes, do it") are chance."""
+        """Returns True if a visible tool has a content word of the query, or a stop word of the query in its name. Otherwise the
+        tools and the query have only words like those of "yes, do it" in common, by chance."""
         return bool(
             ((scope.having[query_terms.ids] > 0) & (query_terms.content | scope.in_names[query_terms.ids])).any()
         )
 
     def known_share(self, query_terms: QueryTerms, scope: Scope) -> float:
-        """Returns the share of a query's words that visible tools have, by the weights of messages; stop words count less."""
+        """Returns the share of the query's words that visible tools have: the mean of the shares of its messages, by the weights
+        of these. Stop words count less than content words."""
         matched_terms = set(query_terms.term[scope.having[query_terms.ids] > 0].tolist())
         matched = total = 0.0
         for weight, members in query_terms.reading.messages:
@@ -286,8 +306,8 @@ class Postings:
                 int(mask.sum()),
             )
         rarity = np.log1p((visible - having + 0.5) / (having + 0.5)).astype(np.float32)
-        squares = self._placed(term_index.terms.totals(rarity, 1, squared=True))
-        names = self._placed(term_index.names.totals(rarity, 0))
+        squares = self._placed(term_index.terms.totals(rarity, EVEN_COUNT, squared=True))
+        names = self._placed(term_index.names.totals(rarity, _PART))
         return Scope(
             having=having.astype(np.int32),
             rarity=rarity,
@@ -301,7 +321,7 @@ class Postings:
 def _entered(
     tools: Iterable[Tool], catalog: Catalog, languages: Sequence[Language], vocabulary: dict[str, int]
 ) -> tuple[Table, Table]:
-    """Returns the terms of these tools, and those of their names. New terms are added to the vocabulary."""
+    """Returns a table of the terms of these tools, and one of the terms of their names. Adds new terms to `vocabulary`."""
     counts: list[int] = []
     columns: list[int] = []
     strengths: list[float] = []
@@ -342,9 +362,11 @@ def _entered(
 def best_terms(
     tools: Table, worth: Floats, most: int, *, value: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
-    """For each tool its terms that are worth more than `least` to the query, the weightiest first.
+    """Returns for each row of `tools` at most `most` terms that are worth more than `least` to the query, the most valuable
+    first.
 
-    `value` names the values of the table that a term's worth is multiplied with; None: none.
+    `worth` has a value for each term. It is multiplied by the entry's value with the index `value` (`STRENGTH` or `EVEN_COUNT`);
+    None: it is not multiplied.
     """
     worths = worth.take(tools.columns)
     if value is not None:
@@ -360,9 +382,9 @@ def best_terms(
 
 
 def postings_of(catalog: Catalog, previous: Postings | None = None) -> Postings:
-    """Returns the catalog's postings, shared by all rankers that use them, and freed with the last of these.
+    """Returns the postings of a catalog. All rankers share them, and they are freed with the last ranker that uses them.
 
-    `previous`: the postings of a similar catalog, to which the change is applied.
+    `previous`: the postings of a similar catalog, from which those of unchanged tools are taken over.
     """
     with _lock:
         if (shared := _shared.get(catalog.version)) is not None:

@@ -1,4 +1,5 @@
-"""Cosines of the rows of a matrix to a query: of all rows by multiplication, or of the nearest by a graph if there are many."""
+"""Computes the cosines of the rows of a matrix to a query: of all rows by multiplication, or, if there are many rows, of the
+nearest ones that a graph finds."""
 
 from __future__ import annotations
 
@@ -15,14 +16,15 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 MOST_BY_MULTIPLICATION = 30_000
-"""Rows up to which all are compared: 10 ms of one core at 384 numbers, and exact."""
+"""The largest number of rows that are all compared, which is exact and takes 10 ms of one core at 384 dimensions."""
 NEAREST = 256
-"""Rows that a graph returns for one query."""
+"""The number of rows that a graph returns for one query."""
 _ENOUGH = 128
+"""The least number of visible rows that a graph must find; if it finds fewer, all rows are compared."""
 _WIDENED = 1.5
-"""With a mask, factor on the number of rows that would suffice if near rows were hidden as often as others."""
+"""With a mask, factor on the number of rows that are searched, because near rows may be hidden more often than others."""
 _LEAST_VISIBLE = 0.25
-"""Part of the rows below which looking through a graph for visible ones takes longer than comparing all."""
+"""The least share of visible rows for which the graph is used; with fewer, comparing all rows is faster."""
 
 log = Logger(__name__)
 
@@ -30,9 +32,9 @@ log = Logger(__name__)
 class Vectors:
     """The rows of `matrix`, float32 [n, d], each of length 1 or all zeros. Safe for many threads.
 
-    Above `most` rows, the package usearch finds the nearest ones (HNSW, Malkov and Yashunin 2016) if it is installed. The graph
-    of 100,000 rows takes a minute or two, so it is built in a thread; until it is ready, and without the package, all rows are
-    compared.
+    With more than `most` rows, the package usearch finds the nearest rows (HNSW, Malkov and Yashunin 2016) if it is installed.
+    The graph of 100,000 rows takes a minute or two, so it is built in another thread. Until it is ready, and without the package,
+    all rows are compared.
     """
 
     def __init__(self, matrix: Floats, *, most: int = MOST_BY_MULTIPLICATION) -> None:
@@ -47,15 +49,15 @@ class Vectors:
         return len(self._matrix)
 
     def wait(self) -> None:
-        """Waits until the graph is built, if there is to be one."""
+        """Waits until the graph is built; returns at once if the matrix needs none."""
         if self._builder is not None:
             self._builder.join()
 
     def cosines(self, query: Floats, mask: Visible | None = None) -> Floats:
-        """Returns the cosines: float32 [n] for a query [d], or [m, n] for [m, d], of which each row has length 1.
+        """Returns the cosines of a query of shape [d] and length 1 to all rows, float32 [n]; for m queries, [m, d] gives [m, n].
 
-        A hidden row has 0 and never displaces a visible one. With a graph, rows beyond the nearest few hundred have 0; the
-        others have their exact cosines.
+        A hidden row has 0 and never displaces a visible row. With a graph, the nearest few hundred rows have their exact cosines,
+        and all others have 0.
         """
         queries = np.atleast_2d(np.asarray(query, dtype=np.float32))
         cosines = self._of(queries, self._graph, mask)
@@ -65,7 +67,7 @@ class Vectors:
     def _build(self) -> None:
         self._graph = graph_of(self._matrix)
         if self._graph is None:
-            hint = "pip install 'toolcaddie[vectors]' finds the nearest sooner"
+            hint = "pip install 'toolcaddie[vectors]' makes the search of this catalog faster"
             log.info("vectors_all_compared", rows=len(self._matrix), hint=hint)
 
     def _of(self, queries: Floats, graph: Graph | None, mask: Visible | None) -> Floats:
@@ -74,7 +76,7 @@ class Vectors:
         return np.stack([self._one(graph, row, mask) for row in queries])
 
     def _all(self, queries: Floats, mask: Visible | None) -> Floats:
-        # One query at a time: together they cost four times as much, because the product then walks the matrix by columns.
+        # One query at a time: one product of all queries takes four times as long, because it reads the matrix by columns.
         cosines: Floats = np.stack([self._matrix @ query for query in queries])
         if mask is not None:
             cosines[:, ~mask] = 0.0

@@ -1,1 +1,2 @@
-"""Rankers: each scores every tool of a catalog for a request, and explains its scores."""
+"""The shipped rankers. Each implements `ports.Ranker`: it scores every tool of one catalog for a request, and explains its
+scores."""

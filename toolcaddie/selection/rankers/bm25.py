@@ -1,4 +1,5 @@
-"""Ranking by words: BM25 over weighted fields (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
+"""The ranker `bm25`, ranking by words: BM25 over weighted fields (Robertson and Zaragoza, "The Probabilistic Relevance
+Framework", 2009)."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Scores, Visible
 from toolcaddie.ports.ranking import Reasons
-from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, best_terms, postings_of
+from toolcaddie.selection.index.postings import STRENGTH, Postings, QueryTerms, Scope, best_terms, postings_of
 
 _WORDS_IN_REASON = 4
+"""The largest number of words in the reason for a tool."""
 
 
 class Bm25:
     """Ranks tools by the words that they have in common with the request.
 
-    The score of the best tool is the share of the request's words that the catalog has: if half of them occur nowhere, it is 0.5.
-    Stop words count a little beside content words, and nothing without them.
+    The score of the best tool is the share of the request's words that the visible tools have: if half of the words occur
+    nowhere, it is 0.5. Stop words count a little if there are content words too, and otherwise only in names.
     """
 
     name = "bm25"
@@ -29,7 +31,8 @@ class Bm25:
         self.postings = postings
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        """Returns BM25F of every tool, scaled as above; 0 for a hidden tool or one without words of the query."""
+        """Returns the BM25F score of every tool, scaled as the class says; 0 for a hidden tool or one without words of the
+        query."""
         postings = self.postings
         query_terms, scope = postings.query_terms(words), postings.scope(visible)
         if not postings.has_content(query_terms, scope):
@@ -44,10 +47,11 @@ class Bm25:
         return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, weights))
 
     def _reasons(self, query_terms: QueryTerms, weights: Scores, positions: Sequence[int]) -> Reasons:
-        """Returns the words of the query that occur in each tool, those of the highest weight first."""
+        """Returns, for the tool at each position, the content words of the query that occur in it, those that contribute most to
+        its score first. `weights` are those of `_weights`."""
         worth = np.zeros(len(self.postings.vocabulary), dtype=np.float32)
         worth[query_terms.ids] = weights * query_terms.content
-        terms = best_terms(self.postings.terms_of(positions), worth, _WORDS_IN_REASON, value=0)
+        terms = best_terms(self.postings.terms_of(positions), worth, _WORDS_IN_REASON, value=STRENGTH)
         word_of = query_terms.words()
         return [_words_in_common(dict.fromkeys(word_of[term] for term in tool_terms)) for tool_terms in terms]
 
@@ -62,6 +66,7 @@ def _words_in_common(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def _weights(query_terms: QueryTerms, scope: Scope) -> Scores:
-    """Returns the worth of each entry: the weight of its term times its rarity."""
+    """Returns the weight of each entry of `query_terms`, a stem in the vocabulary: the weight of its word in the request, divided
+    by the number of the word's stems, times the rarity of the stem."""
     weights: Scores = query_terms.term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids]
     return weights

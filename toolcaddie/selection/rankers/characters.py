@@ -21,7 +21,7 @@ from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.inverted import InvertedTable, Table
-from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, best_terms, postings_of
+from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, best_terms, postings_of
 from toolcaddie.selection.query import is_pair
 
 Floats = npt.NDArray[np.float32]
@@ -165,7 +165,7 @@ class Characters:
         if alike is None:
             return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
         weights = query_terms.term_weights.repeat(alike.counts) * alike.likeness * np.square(scope.rarity[alike.ids])
-        scores = postings.summed(alike.ids.astype(np.int64), weights, value=1) / scope.lengths
+        scores = postings.summed(alike.ids.astype(np.int64), weights, value=EVEN_COUNT) / scope.lengths
         if visible is not None:
             scores[~visible] = 0.0
         best = scores.max(initial=0.0)

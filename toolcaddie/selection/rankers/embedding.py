@@ -20,7 +20,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
-from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, postings_of
+from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
@@ -211,7 +211,7 @@ def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: V
     in_catalog = scope.having[query_terms.ids] > 0
     rarity[query_terms.term[in_catalog]] = scope.rarity[query_terms.ids[in_catalog]]
     weights = term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids] ** 2
-    shared = postings.summed(query_terms.ids, np.where(in_catalog, weights, 0.0).astype(np.float32), value=1)
+    shared = postings.summed(query_terms.ids, np.where(in_catalog, weights, 0.0).astype(np.float32), value=EVEN_COUNT)
     if mask is not None:
         shared[~mask] = 0.0
     lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
