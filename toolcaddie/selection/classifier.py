@@ -372,8 +372,9 @@ def _response_schema(names: Sequence[str]) -> dict[str, Any]:
     name: dict[str, Any] = {"type": "string"}
     if len(names) <= _MOST_ENUM:
         name["enum"] = list(names)
-    # Only keywords that every provider accepts. The largest number of names is in the prompt, and is enforced when the answer is
-    read.schema = {
+    # Only keywords that every provider accepts. The largest number of names is in the prompt; it is enforced when the answer is
+    # read.
+    schema = {
         "type": "object",
         "properties": {"categories": {"type": "array", "items": name}},
         "required": ["categories"],

@@ -1,12 +1,11 @@
-"""Relations between the tools of one catalog: one needs a value that another returns.
+"""Relations between the tools of one catalog: one tool (the giver) returns a value that another tool needs.
 
 Freezing a membership needs a `client_id`, and some tool has to find it. The request "freeze John's membership" has no word in
-common with the tool that finds John, so the relation is what selects it. Evidence, the strongest first: an output schema with the
-value that the input needs; a description that names the other tool; earlier use together (a mapping from outside); a matching
-name (`get_clients_list` for a `client_id`). Most catalogs have names only.
+common with the tool that finds John, so this tool is selected because of the relation. Evidence for a relation, the strongest
+first: an output schema with the value that the input needs; a description that names the other tool; a matching name
+(`get_clients_list` for a `client_id`). Earlier use of both tools together counts by its frequency. Most catalogs have names only.
 
-The relations are made once per catalog, from names and output schemas; the needs of a tool are read when it is first among the
-best.
+Names and output schemas are read once for each catalog; the needs of a tool are read when the tool is first among the best.
 """
 
 from __future__ import annotations
@@ -35,39 +34,45 @@ CoUsed = Mapping[tuple[str, str], float]
 """Share of the first tool's uses, 0 to 1, in which the second was used too."""
 
 LOOKED_AT = 4
-"""The best tools whose needs are followed: a tool that hardly fits needs nothing."""
+"""The number of best tools whose needs are followed; for a tool that hardly fits, no other tools are sent."""
 
 RAISED = 0.5
-"""A needed tool scores at most this part of the score of the tool that needs it, so that it stays below tools that fit nearly as
-well."""
+"""The largest score of a needed tool, as a share of the score of the tool that needs it, so that the needed tool stays below
+tools that fit nearly as well."""
 
 SHARE = 4
-"""At most a fourth of `max_tools` is for needed tools."""
+"""At most 1 / `SHARE` of `max_tools` is for needed tools."""
 
 UNLIMITED = 6
-"""Most needed tools where a budget has no `max_tools`."""
+"""The largest number of needed tools if a budget has no `max_tools`."""
 
 EACH = 2
-"""Tools for one need."""
+"""The largest number of givers for one need."""
 
-_BY_SCHEMA, _BY_MENTION, _BY_NAME = 1.0, 0.9, 0.7
-"""Weights of the evidence."""
+_BY_SCHEMA = 1.0
+"""Weight of a relation that an output schema shows."""
+_BY_MENTION = 0.9
+"""Weight of a relation that a description shows."""
+_BY_NAME = 0.7
+"""Weight of a relation that only names show."""
 _ONE = 0.5
-"""Factor for a name in the singular: its tool often needs the id itself."""
+"""Factor for a giver whose name is in the singular, because such a tool often needs the id itself."""
 _BESIDE = 0.6
-"""Givers of one need with less than this part of the best one's weight are omitted."""
+"""Share of the best weight for a need that a second giver must have."""
 _ELSEWHERE = 0.5
-"""Factor for a tool of another source: its ids are likely those of its own source."""
+"""Factor for a giver from another source, because ids usually belong to one source."""
 _LEAST = 0.2
+"""The least weight of a relation by names, and the weight of a tool that returns the id of a thing that it makes."""
 
 _MOST_LINKS = 4_096
-"""Tools whose links are cached."""
+"""The largest number of tools whose links are cached."""
 _MOST_NODES = 200
+"""The largest number of nodes of a schema that are read."""
 
 _MARKS = frozenset({"id", "ids", "uuid", "guid", "key", "ref", "slug", "handle"})
-"""Last words of a parameter that refers to a stored thing."""
+"""Words at the end of a parameter that refers to a stored thing."""
 _PASSES = frozenset({"token", "session", "cookie"})
-"""Things that are obtained by a login, before any other call."""
+"""Things that a login returns, before any other call."""
 _FINDS = frozenset(
     """
     get list find search lookup look query fetch show view retrieve resolve read browse all obtain
@@ -75,11 +80,11 @@ _FINDS = frozenset(
 )
 """Verbs of tools that return something and change nothing."""
 _SEVERAL = frozenset({"list", "find", "search", "lookup", "query", "browse", "all"})
-"""Words of tools that find a thing by its properties, while others need its id."""
+"""Words of tools that find a thing by its properties; other tools that return the thing need its id."""
 _MAKES = frozenset({"create", "add", "new", "make", "insert", "register", "post", "open", "start"})
 """Verbs of tools that return the id of a new thing."""
 _LOGS_IN = frozenset({"login", "authenticate", "signin"})
-"""Verbs of tools that return a pass, whatever their names end in."""
+"""Verbs of tools that return a token, session or cookie, whatever thing their names end in."""
 _NO_HEAD = frozenset(
     "list all details detail info information by for of the a an my data records record".split()  # noqa: SIM905
 )
@@ -89,24 +94,25 @@ _WORD_OF_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-][A-Za-z0-9]+|[A-Z][a-z0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A tool that returns a value which another tool needs."""
+    """A relation, seen from the tool that needs a value."""
 
     giver: int
+    """Position of the tool that returns the value."""
     parameter: str
-    """Parameter for which it returns a value; empty: the two are merely used together."""
+    """Parameter for which the giver returns a value; empty: the two tools were only used together."""
     weight: float
-    """0 to 1."""
+    """Strength of the evidence, 0 to 1."""
     reason: str
-    """For people, about the giver: "returns client_id, which freeze_membership needs"."""
+    """A reason for people to select the giver: "returns client_id, which freeze_membership needs"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """Thing that a required parameter refers to."""
+    """The thing to which a required parameter refers."""
 
     parameter: str
     stems: tuple[str, ...]
-    """Stems of the thing: `client_id` is a client."""
+    """Stems of the thing's name: for `client_id` the stem of "client"."""
 
 
 _Finders = dict[str, dict[str, tuple[frozenset[str], float]]]
@@ -135,20 +141,22 @@ class Links:
     def _begin(self, catalog: Catalog, finders: _Finders, returners: _Returners) -> None:
         self._catalog = catalog
         self._finders = finders
-        """Thing -> tools whose names end in it and that find something, with the stems of the name and the weight of the name as
-        evidence, for each of its stems that is needed. A part that two catalogs share is copied before it is changed."""
+        """For each thing, the tools that find something and whose names end in the thing. Each tool is stored with the stems of
+        its name, and with the weight of this evidence for each stem that is needed. The inner tables may be shared with the
+        relations of an earlier catalog, so they are copied before they are changed."""
         self._returners = returners
-        """Thing -> tools whose output contains its id."""
+        """For each thing, the tools whose output contains its id."""
         self._needed: dict[int, tuple[_Need, ...]] = {}
         self._links: Bounded[int, tuple[Link, ...]] = Bounded(_MOST_LINKS)
         self._neighbours: tuple[CoUsed | None, Mapping[str, Sequence[tuple[int, float]]]] = (None, {})
 
     def needs(self, position: int) -> tuple[str, ...]:
-        """Returns the required parameters of a tool that refer to something to be looked up."""
+        """Returns the required parameters of a tool that refer to a thing which another tool may have to find."""
         return tuple(need.parameter for need in self._needs(position))
 
     def of(self, position: int, mask: Visible | None = None, co_used: CoUsed | None = None) -> list[Link]:
-        """Returns the visible tools that return what this one needs, at most `EACH` for each need, the best first."""
+        """Returns links to the visible tools that return a value which this tool needs, at most `EACH` for each need, the best
+        first."""
         links: dict[int, Link] = {}
         served: dict[str, list[float]] = {}
         for link in self._all(position):
@@ -168,7 +176,7 @@ class Links:
     # --- links ---------------------------------------------------------------------------------------------------------
 
     def _all(self, position: int) -> tuple[Link, ...]:
-        """Returns all links of a tool, the best first. They are cut for each caller, among the tools that the caller may see."""
+        """Returns all links of a tool, the best first; `of` selects those that a caller may see."""
         if (cached := self._links.get(position)) is not None:
             return cached
         tool = self._catalog.tools[position]
@@ -182,7 +190,7 @@ class Links:
         returners = self._returners.get(need.stems, {})
         for giver in self._serving(returners, position, need):
             reason = f"returns {need.parameter}, which {tool.name} needs"
-            # A tool that makes a new thing returns its id too, but most requests are about an existing one.
+            # A tool that makes a new thing returns an id too, but most requests are about an existing thing.
             weight = _LEAST if self._makes(giver) else _BY_SCHEMA
             yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
         finders = self._finders.get(need.stems[-1], {})
@@ -199,7 +207,7 @@ class Links:
                 yield Link(giver=giver, parameter=need.parameter, weight=weight, reason=reason)
 
     def _mentions(self, position: int, tool: Tool) -> Iterator[Link]:
-        """Yields links to tools that this one's texts name: "the id as get_clients_list returns it"."""
+        """Yields links to tools that the texts of this tool name: "the id as get_clients_list returns it"."""
         texts = [tool.description, *_descriptions(tool.input_schema)]
         needs = self._needs(position)
         for name in dict.fromkeys(word for text in texts for word in _WORD_OF_CODE.findall(text[:4_000])):
@@ -211,7 +219,7 @@ class Links:
                 yield Link(giver=giver, parameter=parameter or name, weight=_BY_MENTION, reason=reason)
 
     def _serving(self, names: Iterable[str], position: int, need: _Need) -> Iterator[int]:
-        """Yields the tools of these names, but not the tool itself nor one that needs the very same thing."""
+        """Yields the tools with these names, without the tool itself and without tools that need the same thing."""
         for name in names:
             giver = self._catalog.position(name)
             if giver is None or giver == position:
@@ -286,14 +294,15 @@ class Links:
     def _read_needs(self, tool: Tool) -> Iterator[_Need]:
         for name in _required(tool.input_schema):
             thing = _thing(name)
-            if thing == ():  # a bare "id" is that of the tool's subject
+            if thing == ():  # a bare "id" refers to the thing in the tool's name
                 words = [word for word in split_words(tool.name) if word not in _FINDS and word not in _NO_HEAD]
                 thing = tuple(words[1:] if len(words) > 1 else words)
             if thing:
                 yield _Need(parameter=name, stems=tuple(_stem_of(word) for word in thing))
 
     def _outputs(self, tool: Tool, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Yields the things whose ids a tool's output contains: `membership_id` anywhere, `id` in a membership object."""
+        """Yields the things whose ids a tool's output contains. For a membership, that is `membership_id` anywhere, or `id` in an
+        object called membership."""
         if tool.output_schema is None:
             return
         about = [word for word in words if word not in _FINDS and word not in _NO_HEAD][-1:]
@@ -314,7 +323,8 @@ def _stem_of(word: str) -> str:
 
 
 def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[str, V]:
-    """Returns a part of a table that may be changed. It is copied first unless its key is in `own`; None: no part is shared."""
+    """Returns the inner table under a key, ready to be changed. It may be shared with an earlier catalog, so it is copied first,
+    unless its key is in `own`, the keys that were copied already. None: no inner table is shared."""
     if own is not None and key not in own:
         own.add(key)
         table[key] = dict(table.get(key, {}))
@@ -339,12 +349,12 @@ def lifted(
     mask: Visible | None = None,
     co_used: CoUsed | None = None,
 ) -> tuple[Floats, dict[int, str]]:
-    """Returns the scores, those of tools that the `best` ones need raised, and the reasons by position.
+    """Returns the scores with those of needed tools raised, and the reasons for the raised tools by position.
 
-    `best`: positions, the best first; tools that were already sent may need something too. Tools that score no more than `floor`
-    are no candidates and do not count. `max_tools`: that of the budget; None: no limit. A share of it, the last tools, is for
-    needed tools: a raised tool scores less than the tool that needs it, and less than every tool before that share. A chain of
-    needs is followed for two steps.
+    `best`: positions of the best tools, whose needs are followed, the best first; they may include tools that were sent before.
+    `floor`: tools with a higher score are candidates. `max_tools`: the limit of the budget; None: no limit. The last 1 / `SHARE`
+    of these places is for needed tools: a raised tool scores less than the tool that needs it, and less than the tools in the
+    places before. The needs of needed tools are followed too, but no further.
     """
     share = UNLIMITED if max_tools is None else max_tools // SHARE
     needed: dict[int, tuple[float, str]] = {}
@@ -380,14 +390,14 @@ def lifted(
 
 
 def best_positions(scores: Floats, most: int) -> list[int]:
-    """Returns the positions of the tools with the highest scores, the best first; none with a score of 0."""
+    """Returns the positions of at most `most` tools with the highest scores, the best first, without tools of score 0."""
     near = np.arange(len(scores)) if len(scores) <= most else np.argpartition(-scores, most)[:most]
     ordered = near[np.argsort(-scores[near], kind="stable")]
     return [position for position in ordered.tolist() if scores[position] > 0]
 
 
 def _thing(parameter: str) -> tuple[str, ...] | None:
-    """Returns the words of the thing that a parameter refers to; empty: a bare id; None: it refers to no stored thing."""
+    """Returns the words of the thing to which a parameter refers; empty for a bare id; None if it refers to no stored thing."""
     words = split_words(parameter)
     if words and words[-1] in _MARKS:
         return tuple(words[:-1])
@@ -395,7 +405,7 @@ def _thing(parameter: str) -> tuple[str, ...] | None:
 
 
 def _required(schema: Any) -> list[str]:
-    """Returns the required parameters, those of required objects too."""
+    """Returns the names of the required parameters, including those within required objects."""
     names: list[str] = []
     level = [schema]
     for _ in range(2):
@@ -415,8 +425,8 @@ def _required(schema: Any) -> list[str]:
 
 
 def _properties(schema: Any) -> Iterator[tuple[str, str]]:
-    """Yields the properties of an output, outer ones first, each after the name of the property whose object has it. A list
-    counts as its items."""
+    """Yields the properties of an output schema, outer ones first, as pairs: the name of the enclosing object, and the name of
+    the property. A list counts as its items."""
     level: list[tuple[str, Any]] = [("", schema)]
     nodes = 0
     while level:
@@ -437,7 +447,7 @@ def _properties(schema: Any) -> Iterator[tuple[str, str]]:
 
 
 def _descriptions(schema: Any) -> Iterator[str]:
-    """Yields the descriptions of required parameters; the values of optional ones need not be looked up."""
+    """Yields the descriptions of required parameters; no tool has to find the values of optional parameters."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping):
         return

@@ -1,6 +1,7 @@
-"""Ranking by keywords: if a category's words are in the message, its tools fit, and those of related categories may.
+"""The ranker `categories`, ranking by keywords: if a message has a keyword of a category, the category's tools fit, and those of
+related categories may fit.
 
-One automaton (Aho-Corasick) searches each message for all keywords of a catalog at once.
+One automaton (Aho-Corasick) searches a message for all keywords of a catalog at once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from toolcaddie.selection.query import fold
 MatchMode = Literal["word", "substring"]
 
 RELATED = 0.5
-"""Factor on the weight of a related category, at every step."""
+"""Factor on the weight of a related category, for every step along relations."""
 
 _NOT_WORD = re.compile(r"[\W_]+")
 _NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -32,31 +33,33 @@ _NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Reason for a category being in: a keyword of its own, or the category it is related to."""
+    """The reason why a category fits a request: a keyword, a relation to another category, a suggestion, or, without any of
+    these, the caller's choice."""
 
     weight: float
     keyword: str = ""
     message: int = 0
-    """Index of the message in `QueryWords.messages`."""
+    """Index in `QueryWords.messages` of the message with the keyword; 0 is the current message."""
     related_to: str = ""
+    """Name of the category to which this one is related."""
     suggested: bool = False
-    """True: a first stage named it."""
+    """True if the first stage (a model, see `classifier`) named the category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryMatches:
-    """Categories by their index in the catalog: those with a keyword in the request, and those related to them."""
+    """The categories that fit a request, by their index in the catalog: those that matched, and those related to them."""
 
     matched: Mapping[int, Hit] = field(default_factory=dict)
     related: Mapping[int, Hit] = field(default_factory=dict)
 
 
 class Categories:
-    """Keywords and relations of one catalog.
+    """Matches the categories of one catalog by keyword, and ranks their tools.
 
-    `word`: a keyword matches as a whole word or phrase, also with s, es, 's or y -> ies at its end; case and accents make no
-    difference, and every character but letters and digits is a boundary. `substring`: anywhere in the lower-cased text, for the
-    `keyword` preset. `related_depth`: steps along relations; None: until nothing is added.
+    With `match` = `word`, a keyword matches as a whole word or phrase, also with s, es, 's or y -> ies at its end. Case and
+    accents make no difference, and every character except letters and digits is a boundary. With `substring`, it matches anywhere
+    in the lower-case text, for the `keyword` preset. `related_depth`: the number of steps along relations; None: no limit.
     """
 
     name = "categories"
@@ -69,7 +72,8 @@ class Categories:
         related_depth: int | None = None,
         previous: Categories | None = None,
     ) -> None:
-        """`previous`: the matcher of another catalog with the same categories in the same order."""
+        """`previous`: the same object for an earlier catalog with the same categories in the same order, whose automaton is
+        shared."""
         self._catalog = catalog
         self._match: MatchMode = match
         self._depth = related_depth
@@ -92,7 +96,7 @@ class Categories:
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
 
     def following(self, catalog: Catalog) -> Categories:
-        """Returns the matcher of a later catalog; with the same categories it shares the automaton."""
+        """Returns the ranker of a later catalog; if the categories are the same, the automaton is shared."""
         previous = self if self._catalog.categories == catalog.categories else None
         return Categories(catalog, match=self._match, related_depth=self._depth, previous=previous)
 
@@ -105,11 +109,12 @@ class Categories:
         return self._index.get(name)
 
     def visible(self, mask: Visible | None) -> npt.NDArray[np.bool_]:
-        """Returns a flag for each category: True if it has a visible tool. The others do not exist for this caller."""
+        """Returns a flag for each category: True if it has a visible tool. A category without one must not be revealed."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
     def matches(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> CategoryMatches:
-        """Returns the categories with a keyword in these words and the suggested ones, in catalog order, and related ones."""
+        """Returns the matched categories (those with a keyword in these words, and the suggested ones), and the categories
+        related to them, both in catalog order."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
@@ -134,7 +139,8 @@ class Categories:
         )
 
     def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
-        """Returns the scores: those of a matched category are the weight of the newest message with a keyword."""
+        """Returns a score for each tool: the weight of its category's hit, which for a keyword is the highest weight of a message
+        that has one."""
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight
@@ -213,16 +219,18 @@ def _automaton(
 
 
 def _spaced(text: str) -> str:
-    """Returns folded words with one blank before, between and after, so that a blank in a pattern is a word boundary."""
+    """Returns the folded words of a text with one blank before, between and after them, so that a blank in a pattern is a word
+    boundary."""
     return f" {_NOT_WORD.sub(' ', fold(text)).strip()} "
 
 
 def _forms(keyword: str) -> Iterable[str]:
-    """Yields the forms of a keyword in a spaced text. The possessive needs no form: its apostrophe is a boundary."""
+    """Yields the forms in which a keyword matches in a text made by `_spaced`. The possessive needs no form, because the
+    apostrophe is a boundary."""
     word = _spaced(keyword).strip()
     if not word:
         return
-    if _NO_SPACES.search(word):  # such scripts have no spaces, so there are no boundaries
+    if _NO_SPACES.search(word):  # scripts without spaces have no word boundaries
         yield word
         return
     yield from (f" {word} ", f" {word}s ", f" {word}es ")

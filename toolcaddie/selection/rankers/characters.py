@@ -1,8 +1,9 @@
-"""Ranking by spelling: words are alike by their common n-grams of 2 to 4 characters.
+"""The ranker `characters`, ranking by spelling: two words are alike if they have many n-grams (runs of 2 to 4 characters) in
+common.
 
-It finds what stemming does not: typing errors, compounds ("airquality" for "air quality"), inflections of languages without a
-stemmer here. Each word of the request is replaced by similar words of the catalog, so that only few postings are read; comparing
-all n-grams of all texts finds the same tools and costs many times as much.
+It finds words that stemming does not find: typing errors, compounds ("airquality" for "air quality"), and inflections of
+languages without a stemmer. Each word of the request is replaced by similar words of the catalog, and tools are found by these.
+Comparing all n-grams of all texts would find the same tools and take many times as long.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 ALIKE = 0.2
-"""Least cosine of two words' n-grams for the words to be alike."""
+"""The least cosine of the n-grams of two words that are alike."""
 SHARPNESS = 1.5
-"""Exponent of that cosine."""
+"""Exponent of this cosine; the power is the likeness of the words."""
 MOST_ALIKE = 16
-"""Most words of the catalog for a word of the request."""
+"""The largest number of words of the catalog that replace a word of the request."""
 
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
@@ -59,7 +60,7 @@ class _Alike:
 
 
 _NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np.float32))
-"""Terms of a stop word in a request without known words."""
+"""Result for a stop word in a request without a known content word: no terms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +74,7 @@ class _Likeness:
 
 
 class Spelling:
-    """The terms of a vocabulary by their n-grams. It never changes, except for its cache."""
+    """Finds the terms of a vocabulary that are spelled like a word, by their n-grams. It never changes, except for its cache."""
 
     def __init__(
         self,
@@ -104,7 +105,8 @@ class Spelling:
         return cls(vocabulary, grams, InvertedTable.of(table, len(grams)), alphabet, ranks)
 
     def grown(self, vocabulary: Mapping[str, int]) -> Spelling:
-        """Returns the spelling of a vocabulary with the same words in the same order, and more words after them."""
+        """Returns the `Spelling` of a vocabulary that begins with the same words in the same order and has more words after
+        them."""
         words = tuple(islice(vocabulary, len(self.words), None))
         grams = dict(self._grams)
         table = _table_of(words, grams)
@@ -117,8 +119,11 @@ class Spelling:
         return Spelling(vocabulary, grams, self._inverted.joined(table, len(grams)), alphabet, ranks)
 
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
-        """Returns the stems of a word, then the terms like it. A stop word is no typing error, and a pair of Han or kana has too
-        few n-grams: of these only the stems are returned."""
+        """Returns the stems of a word, then the terms that are like the word.
+
+        For a stop word, which is no typing error, and for a pair of Han or kana, which has too few n-grams, only the stems are
+        returned.
+        """
         own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int32)
         same = np.full(len(own), 1 / len(stems), dtype=np.float32)
         if not content or len(word) > _LONGEST_WORD or is_pair(word):
@@ -129,16 +134,17 @@ class Spelling:
         shared[own] = 0
         others = (shared * shared >= len(grams) * self._least).nonzero()[0]
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
-        best = np.lexsort((self._ranks[others], -cosine))  # ties by rank: numbers depend on hidden tools
+        # Ties are ordered alphabetically, because the numbers of terms depend on tools that the caller may not see.
+        best = np.lexsort((self._ranks[others], -cosine))
         likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
         ids = np.concatenate([own, others[best].astype(np.int32)])
         return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
 
 
 class Characters:
-    """Ranks tools by the number of their words that are like words of the request, relative to their length.
+    """Ranks tools by the words that are like words of the request, relative to the length of the tool's texts.
 
-    The score of the best tool is the share of the request's words that have similar words in the catalog.
+    The score of the best tool is the share of the request's words that have similar words in the catalog, each by its likeness.
     """
 
     name = "characters"
@@ -190,7 +196,8 @@ class Characters:
         return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
 
     def _reasons(self, query_terms: QueryTerms, alike: _Likeness, positions: Sequence[int]) -> Reasons:
-        """Returns the words of each tool that are spelled like words of the request. Identical words are reported by BM25."""
+        """Returns the words of each tool that are spelled like words of the request, without identical words, which the ranker
+        `bm25` reports."""
         likeness = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
         likeness[alike.ids] = alike.likeness
@@ -214,7 +221,7 @@ def _spelled_alike(pairs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights: Floats) -> float:
-    """Returns the share of the request's words that have similar ones, each word by the most similar one."""
+    """Returns the share of the request's words that have similar terms, by the likeness of the most similar one."""
     some = counts > 0
     starts = (np.cumsum(counts) - counts)[some]
     best = np.maximum.reduceat(likeness, starts)
@@ -222,7 +229,7 @@ def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights
 
 
 def _grams(word: str) -> set[str]:
-    """Returns the n-grams of a word with marked ends."""
+    """Returns the n-grams of a word with a blank at both ends."""
     marked = f" {word} "
     return {
         marked[start : start + length]
@@ -232,7 +239,7 @@ def _grams(word: str) -> set[str]:
 
 
 def _table_of(words: Collection[str], grams: dict[str, int]) -> Table:
-    """Returns the n-grams of each word. Fills `grams` with the number of each."""
+    """Returns a table with a row for each word and a column for each n-gram. Adds new n-grams and their numbers to `grams`."""
     sizes: list[int] = []
     numbers: list[int] = []
     for word in words:

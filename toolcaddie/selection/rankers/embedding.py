@@ -1,8 +1,8 @@
-"""Ranking by meaning: the nearness of the request's vectors to those of the tools.
+"""The ranker `embedding`, ranking by meaning: tools score high if their vectors are near to the vector of the request.
 
-It finds tools that words do not find (a heating tool for "I'm freezing"), and confuses tools that differ in a word only (two
-tools of one server). So its weight is highest if few words of the request are in the catalog, and lowest if they match nearly all
-words of a tool.
+It finds tools that words do not find (a heating tool for "I'm freezing"), but confuses tools that differ in one word only (two
+tools of one server). Its weight is therefore highest if few words of the request are in the catalog, and lowest if they match
+nearly all words of a tool. The ranker `static` is the same with vectors by a table.
 """
 
 from __future__ import annotations
@@ -27,35 +27,41 @@ from toolcaddie.selection.query import content_words, is_foreign, latin_share, s
 Floats = npt.NDArray[np.float32]
 
 _MOST_TEXT = 2_000
-"""Characters of a description that are embedded; models read a few hundred words."""
+"""The largest number of characters of a description that are embedded; models read a few hundred words."""
 _TERMS_DESCRIBED = 12
-"""Terms besides the name that make a tool described. If tools have names only, a word in common proves little."""
+"""The number of terms besides its name from which a tool counts as fully described. If tools have only names, a common word
+proves little."""
 _TALK = 0.4
-"""Least nearness of a request that consists of small talk: "how old are you" fits a tool that tells the bot's age, "yes, do
-it" fits none by itself."""
+"""The least cosine of the best tool for a request of stop words alone: "how old are you" fits a tool that tells the bot's age,
+but "yes, do it" fits no tool by itself."""
 _SAMPLE = 1_000
+"""The number of tools by which the median cosine is estimated in a large catalog."""
 _WORTH_SAYING = 0.75
+"""Share of the best score from which the reason "near in meaning" is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """Weight of a kind of vectors beside the words."""
+    """The parameters of the ranker for one kind of vectors."""
 
     weight: float
-    """Weight beside the mean of the rankers by words, if these find nothing."""
+    """Weight relative to the mean of the rankers by words, if these find nothing."""
     sure: float
-    """Rate at which the weight falls with the words' certainty: it is 0 from a certainty of 1 / sure."""
+    """Rate at which the weight falls as the words become certain: it is 0 from a certainty of 1 / sure."""
     name: float
-    """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
+    """Share of the name's vector in the vector of a tool; the rest is the vector of name and description together."""
 
 
 MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
-"""A sentence model's vectors."""
+"""The parameters for the vectors of a sentence model."""
 
 _CROWD = 20
-_LEAST_AHEAD, _AHEAD = 0.35, 0.6
-"""Leads of the best tool over the 20th between which certainty rises from 0 to 1: among thousands of tools many have words in
-common with a request by chance."""
+"""Rank of the tool with which the best tool is compared: among thousands of tools, many have words in common with a request by
+chance."""
+_LEAST_AHEAD = 0.35
+"""Lead of the best tool over that tool up to which the words are not certain at all."""
+_AHEAD = 0.6
+"""Lead from which the words are as certain as their cosine."""
 
 
 def _always(text: str) -> bool:
@@ -63,9 +69,12 @@ def _always(text: str) -> bool:
 
 
 class Embedding:
-    """Ranks tools by nearness: the weighted sum over the messages of the cosine to the tool, less that of the median visible
-    tool, which is the cosine of unrelated texts in this model. The score of the best tool is the highest cosine of the current
-    message alone."""
+    """Ranks tools by nearness to the request.
+
+    The vector of the request is the weighted sum of the vectors of its messages. The nearness of a tool is the cosine of both
+    vectors, less the cosine of the median visible tool, which is that of unrelated texts in this model. The scores are scaled so
+    that the best tool has the highest cosine of the current message alone.
+    """
 
     def __init__(
         self,
@@ -78,7 +87,8 @@ class Embedding:
         is_worded: Callable[[str], bool] = _always,
         vectors: Floats | None = None,
     ) -> None:
-        """Embeds the tools, unless `vectors` are given. `is_worded` returns True for a text that the embedder can read."""
+        """Embeds the tools, unless `vectors` has their vectors. `is_worded` returns True for a text that the embedder can
+        read."""
         self.name = name
         self._catalog = catalog
         self._embedder = embedder
@@ -135,7 +145,7 @@ class Embedding:
         return near
 
     def _usual(self, request: Floats, visible: Visible | None) -> np.float32:
-        """Returns the cosine of the median visible tool; of thousands, that of an even sample."""
+        """Returns the cosine of the median visible tool; if there are thousands, the median of an even sample."""
         rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
         if not len(rows):
             return np.float32(0.0)
@@ -143,7 +153,7 @@ class Embedding:
         return np.float32(np.median(self._vectors[some] @ request))
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
-        """Returns the weight beside the mean of the rankers by words, in this request."""
+        """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
         query_terms, scope = self._postings.query_terms(words), self._postings.scope(visible)
         terms = self._terms if visible is None else self._terms[visible]
         described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
@@ -151,8 +161,8 @@ class Embedding:
         return self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
-        """Returns the share of a text, 0 to 1, in a language of the model. It is 0 for a text whose words belong to another
-        language."""
+        """Returns the estimated share of a text, 0 to 1, that is in a language of the model; 0 if its stop words are those of
+        another language."""
         if not self._is_worded(text):
             return 0.0
         languages = self._embedder.languages
@@ -164,7 +174,7 @@ class Embedding:
 
 
 def factory(embedder: Embedder) -> RankerFactory:
-    """Returns the factory of the ranker `embedding` with these vectors."""
+    """Returns the factory of the ranker `embedding` with the vectors of this embedder."""
 
     def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         if isinstance(previous, Embedding):
@@ -200,9 +210,12 @@ def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, beli
 
 
 def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:
-    """Returns the certainty of the words, 0 to 1: the best cosine between the words of the request and of one tool, weighted by
-    rarity, including words that the catalog does not have; 0 if many tools are nearly as good. Short documents count as longer
-    than they are."""
+    """Returns how certain the words of a request are to find the right tool, 0 to 1.
+
+    It is the highest cosine between the words of the request and those of a tool, weighted by rarity, including words that the
+    catalog does not have. It is lower if other tools are nearly as good, and 0 if many are. Tools with short texts count as if
+    their texts were longer.
+    """
     terms = query_terms.reading.terms
     if not len(query_terms.ids) or not postings.size:
         return 0.0
@@ -224,7 +237,8 @@ def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: V
 
 
 def _ahead(cosines: Floats, best: float) -> float:
-    """Returns the lead of the best tool over the 20th, 0 to 1."""
+    """Returns a factor for the lead of the best tool over the tools behind it: 0 if many are nearly as good, 1 for a clear
+    lead."""
     if len(cosines) <= _CROWD:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])

@@ -1,4 +1,4 @@
-"""Ranking by name: the part of a tool's name that the request contains."""
+"""The ranker `mentions`, ranking by name: tools score high if the request contains the words of their name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.postings import Postings, postings_of
 
 _WORTH_SAYING = 0.5
+"""The least score for which a reason is given."""
 
 
 class Mentions:
-    """Ranks tools by the part of their name that the request mentions, squared; rare words count more. Half a name may be
-    mentioned by chance, a whole one hardly ever. The words may be anywhere in the request. Stop words count like others, because
-    in a name they have a meaning."""
+    """Ranks tools by the share of their name that the request mentions, squared: half of a name may be mentioned by chance, a
+    whole name hardly ever. Rare words count more. The words may be anywhere in the request. Stop words count like others, because
+    they have a meaning in a name."""
 
     name = "mentions"
 

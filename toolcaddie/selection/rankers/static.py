@@ -1,9 +1,8 @@
-"""Vectors by a table: the vector of a text is the sum of those of its word pieces. It is part of every install, needs numpy only,
-and takes about 20 us a text.
+"""The ranker `static` and its embedder: the vector of a text is the sum of the vectors of its word pieces, which are read from a
+table. It is part of every installation, needs only numpy, and takes about 20 us for a text.
 
-The table (`words.npz`) was fitted so that the sums have the directions of a sentence model's vectors, by
-`scripts/make_word_table.py`. Words are cut into pieces as by that model (WordPiece, Schuster and Nakajima 2012): the longest
-piece first.
+`scripts/make_word_table.py` made the table (`words.npz`), so that the sums have nearly the directions of a sentence model's
+vectors. Words are cut into the pieces of that model (WordPiece, Schuster and Nakajima 2012), the longest piece first.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from toolcaddie.selection.rankers.embedding import Belief, Embedding
 Floats = npt.NDArray[np.float32]
 
 BELIEF = Belief(weight=1.75, sure=3.0, name=0.2)
-"""A table has words, not sentences, so it weighs less than a model."""
+"""The parameters for these vectors. They weigh less than those of a model, because the table knows words and not sentences."""
 
 _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
 _LONGEST_WORD = 100
 _LETTERS = 3
-"""Least letters of the longest piece of a request: 'xyzzy' has tiny pieces only."""
+"""The least length of the longest piece of a request; 'xyzzy' has only shorter pieces."""
 _MOST_CACHED = 16_384
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 class WordTable:
-    """Implements `ports.Embedder` by the table. Safe for many threads."""
+    """Makes vectors by the table of word pieces. Safe for many threads. Implements `ports.Embedder`."""
 
     name = "words-1"
     languages = frozenset({"english"})
@@ -64,14 +63,14 @@ class WordTable:
         return unit
 
     def is_worded(self, text: str) -> bool:
-        """Returns True if a request has more than tiny pieces of words, which are near to others by chance."""
+        """Returns True if a text has a piece of at least three letters. Texts of shorter pieces are near to others by chance."""
         return any(self._worded[number] for number in self._numbers_of(text))
 
     def _numbers_of(self, text: str) -> list[int]:
         return [number for word in _PART.findall(fold(text[:_MOST_TEXT])) for number in self._pieces_of(word)]
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        """Returns the pieces of a word; none if a part of it is no piece."""
+        """Returns the numbers of the pieces of a word; none if the table lacks a piece for some part of the word."""
         numbers: list[int] = []
         start = 0
         while start < len(word) <= _LONGEST_WORD:
@@ -89,12 +88,14 @@ class WordTable:
 
 @lru_cache(maxsize=1)
 def word_table() -> WordTable:
-    """Returns the table, read at first use (about 50 ms, 7 MB). Raises `ConfigError` if the file is damaged."""
+    """Returns the table, which is read at first use (about 50 ms, 7 MB). Raises `ConfigError` if the file is damaged."""
     try:
         with np.load(_FILE) as stored:
             return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise ConfigError(f"{_FILE} cannot be read ({error}); it comes with toolcaddie: install that again") from error
+        raise ConfigError(
+            f"{_FILE} cannot be read ({error}); it is part of toolcaddie: install toolcaddie again"
+        ) from error
 
 
 def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
