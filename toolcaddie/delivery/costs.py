@@ -70,7 +70,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is expected of the rest of a conversation, and the costs that follow from it."""
+    """Expectations of the rest of a conversation, and the costs that follow from them."""
 
     terms: Terms
     rounds: float

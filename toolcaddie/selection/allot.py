@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 CHOSEN, SENT = "chosen", "sent"
 Outcome = Literal["chosen", "sent"] | DropStage
 OUTCOMES: tuple[Outcome, ...] = ("chosen", "sent", "quota", "max_tools", "provider_cap", "max_tokens")
-"""What can happen to a candidate: it is chosen, was sent before, or is dropped by the limit of this name."""
+"""The possible outcomes of a candidate: it is chosen, was sent before, or is dropped by the limit of this name."""
 _CHOSEN, _SENT, _QUOTA, _MAX_TOOLS, _PROVIDER_CAP, _MAX_TOKENS = range(len(OUTCOMES))
 
 MIN_QUOTA = 2
