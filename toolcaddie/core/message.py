@@ -3,7 +3,7 @@ translates them to and from the formats of the providers' APIs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -161,14 +161,33 @@ class Attempt:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RawBody:
     """Top-level fields of a provider's answer, for streams collected from all chunks. The gateway passes them on to a client that
-    speaks the same wire."""
+    speaks the same wire.
 
-    wire: WireName
-    fields: JsonObject
-    """All fields of chat completions. Of other wires: `usage`, and the fields that have no place in `ModelReply`."""
+    `fields` may be given as a function, which is called when they are first read: most answers go to nobody who needs them.
+    """
+
+    __slots__ = ("_fields", "wire")
+
+    def __init__(self, *, wire: WireName, fields: JsonObject | Callable[[], JsonObject]) -> None:
+        self.wire = wire
+        self._fields = fields
+
+    @property
+    def fields(self) -> JsonObject:
+        """All fields of chat completions. Of other wires: `usage`, and the fields that have no place in `ModelReply`."""
+        if callable(self._fields):
+            self._fields = self._fields()
+        return self._fields
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RawBody) and (self.wire, self.fields) == (other.wire, other.fields)
+
+    __hash__ = None  # type: ignore[assignment]  # it holds a dict
+
+    def __repr__(self) -> str:
+        return f"RawBody(wire={self.wire!r}, fields={self.fields!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ from toolcaddie.core.events import ClientCallDelta, ModelAsked, RunEvent, TextDe
 from toolcaddie.core.message import ModelDelta, ModelReply, RawBody
 from toolcaddie.core.run import RunResult
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
-from toolcaddie.util.replacing import replace
 
 _RAW_WIRE = "chat"
 """The wire of the `raw` chunks in events."""
@@ -62,7 +61,8 @@ def _raw(result: RunResult) -> RawBody | None:
     """Returns the provider's last body. Its usage is omitted after several model calls, because ours is the sum."""
     if result.raw is None or result.state.usage == result.state.last_usage:
         return result.raw
-    return replace(result.raw, fields={name: value for name, value in result.raw.fields.items() if name != "usage"})
+    fields = {name: value for name, value in result.raw.fields.items() if name != "usage"}
+    return RawBody(wire=result.raw.wire, fields=fields)
 
 
 def _finish_reason(result: RunResult) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -73,7 +75,7 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
         reason=answer.stop_reason,
         usage=answer.usage,
         model=answer.model,
-        fields=other_fields(body, OURS),
+        fields=partial(other_fields, body, OURS),
     )
 
 
@@ -86,7 +88,7 @@ def made_reply(
     reason: str | None,
     usage: WireUsage | None,
     model: str | None,
-    fields: JsonObject,
+    fields: JsonObject | Callable[[], JsonObject],
 ) -> ModelReply:
     message = Message(
         role="assistant",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -112,15 +113,15 @@ class MessagesReader:
         self._usage = WireUsage()
         self._model: str | None = None
         self._reason: str | None = None
-        self._fields: dict[str, Any] = {}
-        """Fields of the answer that a door of this wire passes on."""
+        self._with_fields: list[bytes] = []
+        """Events with fields that a door of this wire passes on."""
 
     def add(self, data: bytes) -> ModelDelta | None:
         event = _read_event(data, self._who)
         if event is None:
             return None
         if event.type in _WITH_FIELDS:
-            self._take_fields(data)
+            self._with_fields.append(data)
         return _EVENTS[event.type](self, event)
 
     def end(self) -> None:
@@ -142,7 +143,7 @@ class MessagesReader:
             reason=self._reason,
             usage=self._usage,
             model=self._model,
-            fields=self._fields,
+            fields=partial(_fields_of, tuple(self._with_fields)),
         )
 
     # ---------------------------------------------------------------- events
@@ -222,16 +223,6 @@ class MessagesReader:
     def _message_stop(self, event: _Event) -> None:
         self.done = True
 
-    def _take_fields(self, data: bytes) -> None:
-        try:
-            event = _OBJECT.decode(data)
-        except UNREADABLE:
-            return
-        fields = {**event, **(event.get("message") or {}), **(event.get("delta") or {})}
-        usage = {**(self._fields.get("usage") or {}), **_not_null(fields.pop("usage", None) or {})}
-        new = {name: value for name, value in fields.items() if name not in _FRAME}
-        self._fields = {**new, **self._fields, **_not_null(new), "usage": usage}
-
     def _take_usage(self, usage: WireUsage | None) -> None:
         """Updates the usage. Counts are of the whole answer so far; those that are not repeated stay."""
         if usage is None:
@@ -273,6 +264,21 @@ def _read_event(data: bytes, who: str) -> _Event | None:
     if isinstance(kind.type, str) and kind.type not in _EVENTS:
         return None
     return shaped(data, _EVENT, who)
+
+
+def _fields_of(events: Sequence[bytes]) -> JsonObject:
+    """Returns the fields of the streamed answer that a door of this wire passes on. Events that are not JSON are skipped."""
+    collected: dict[str, Any] = {}
+    for data in events:
+        try:
+            event = _OBJECT.decode(data)
+        except UNREADABLE:
+            continue
+        fields = {**event, **(event.get("message") or {}), **(event.get("delta") or {})}
+        usage = {**(collected.get("usage") or {}), **_not_null(fields.pop("usage", None) or {})}
+        new = {name: value for name, value in fields.items() if name not in _FRAME}
+        collected = {**new, **collected, **_not_null(new), "usage": usage}
+    return collected
 
 
 def _not_null(fields: JsonObject) -> JsonObject:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -114,12 +114,12 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
         decoded(body, who=who)  # an error object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: there is no output", body=body)
     reply = reply_from(answer, answer.output or [], who=who, author=author, body=body)
-    return replace(reply, raw=raw_body(body))
+    return replace(reply, raw=raw_body(lambda: body))
 
 
-def raw_body(response: bytes) -> RawBody:
-    """Returns the fields of a response that a door passes on."""
-    return RawBody(wire="responses", fields=other_fields(response, _OURS))
+def raw_body(response: Callable[[], bytes]) -> RawBody:
+    """Returns the fields of a response that a door passes on. `response` is called when they are read."""
+    return RawBody(wire="responses", fields=lambda: other_fields(response(), _OURS))
 
 
 def reply_from(

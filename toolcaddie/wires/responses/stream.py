@@ -160,7 +160,8 @@ class ResponsesReader:
         if self._end is None:
             raise ProviderProtocolError(f"{self._who} streamed no answer")
         reply = reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
-        return replace(reply, raw=raw_body(_LAST.decode(self._last).response))
+        last = self._last
+        return replace(reply, raw=raw_body(lambda: _LAST.decode(last).response))
 
     def _output(self) -> Iterator[dict[str, Any]]:
         """Yields the items in the order in which they began."""
