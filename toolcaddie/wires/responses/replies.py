@@ -12,7 +12,6 @@ from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
 from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
@@ -113,8 +112,7 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
     if answer.output is None and answer.object != "response":
         decoded(body, who=who)  # an error object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: there is no output", body=body)
-    reply = reply_from(answer, answer.output or [], who=who, author=author, body=body)
-    return replace(reply, raw=raw_body(lambda: body))
+    return reply_from(answer, answer.output or [], who=who, author=author, body=body, raw=raw_body(lambda: body))
 
 
 def raw_body(response: Callable[[], bytes]) -> RawBody:
@@ -123,7 +121,7 @@ def raw_body(response: Callable[[], bytes]) -> RawBody:
 
 
 def reply_from(
-    answer: WireResponse, output: Sequence[dict[str, Any]], *, who: str, author: str, body: bytes
+    answer: WireResponse, output: Sequence[dict[str, Any]], *, who: str, author: str, body: bytes, raw: RawBody
 ) -> ModelReply:
     if answer.status == "failed" or (answer.error is not None and answer.status is None):
         raise failure(answer.error or ErrorInside(), who, body)
@@ -148,6 +146,7 @@ def reply_from(
         finish_reason=finish_of(answer, calls),
         usage=read_usage(answer.usage),
         model=answer.model or "",
+        raw=raw,
     )
 
 

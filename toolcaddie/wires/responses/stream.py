@@ -17,7 +17,6 @@ from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER
 from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
@@ -159,9 +158,9 @@ class ResponsesReader:
     def reply(self) -> ModelReply:
         if self._end is None:
             raise ProviderProtocolError(f"{self._who} streamed no answer")
-        reply = reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
         last = self._last
-        return replace(reply, raw=raw_body(lambda: _LAST.decode(last).response))
+        raw = raw_body(lambda: _LAST.decode(last).response)
+        return reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=last, raw=raw)
 
     def _output(self) -> Iterator[dict[str, Any]]:
         """Yields the items in the order in which they began."""
