@@ -18,9 +18,8 @@ def check_reply(reply: ModelReply, bounds: Bounds, *, provider: str) -> None:
 
 def check_deltas(deltas: Sequence[CallDelta], bounds: Bounds, *, provider: str) -> None:
     """Raises the same for a streamed answer, as soon as its deltas show it."""
-    if deltas:
-        _check_count(max(delta.index for delta in deltas) + 1, bounds, provider)
-        _check_names((delta.name for delta in deltas if delta.name is not None), bounds, provider)
+    _check_count(max((delta.index for delta in deltas), default=-1) + 1, bounds, provider)
+    _check_names((delta.name for delta in deltas if delta.name is not None), bounds, provider)
 
 
 def _check_count(count: int, bounds: Bounds, provider: str) -> None:

@@ -134,10 +134,11 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
                 continue
             if item.text or item.raw is not None:
                 await run.emit(TextDelta(run_id=run_id, text=item.text, raw=item.raw))
-            check_deltas(item.calls, run.engine.bounds, provider=provider.name)
-            for delta in calls.of_the_caller(item.calls):
-                if offer:
-                    await run.emit(ClientCallDelta(run_id=run_id, delta=delta))
+            if item.calls:
+                check_deltas(item.calls, run.engine.bounds, provider=provider.name)
+                for delta in calls.of_the_caller(item.calls):
+                    if offer:
+                        await run.emit(ClientCallDelta(run_id=run_id, delta=delta))
     assert reply is not None, f"provider {provider.name} ended its stream without a reply"
     return dataclasses.replace(reply, message=calls.with_ids(reply.message))
 

@@ -28,6 +28,8 @@ from toolcaddie.wires.chat.replies import (
 )
 
 _DONE = b"[DONE]"
+_NOT_HEAD = frozenset({"choices", "usage"})
+"""Fields of a chunk that hold its piece of the answer; the others are those of the whole answer."""
 _WHOLE = frozenset({"id", "type", "name"})
 """Strings that are never split, but may be repeated in every piece."""
 
@@ -149,7 +151,10 @@ class ChatReader:
         chunk = shaped(raw, _Chunk, self._who)
         if chunk.usage is not None:
             self._usage, self._raw_usage = chunk.usage, raw["usage"]
-        self._head = {**self._head, **{k: v for k, v in raw.items() if v is not None and k not in ("choices", "usage")}}
+        head = self._head
+        for name, value in raw.items():
+            if value is not None and name not in _NOT_HEAD:
+                head[name] = value
         if not self._show_usage:
             usage = raw.pop("usage", None)
             if usage is not None and not chunk.choices:
@@ -332,8 +337,10 @@ class ChatWriter:
         }
         if delta.text:
             wire["content"] = delta.text
-        extra = {name: value for name, value in raw.items() if name not in _REPLACED}
-        return self._chunk(wire, logprobs=choice.get("logprobs"), extra=extra) if wire else b""
+        if not wire:
+            return b""
+        extra = None if raw.keys() <= _REPLACED else {n: value for n, value in raw.items() if n not in _REPLACED}
+        return self._chunk(wire, logprobs=choice.get("logprobs"), extra=extra)
 
     def _call(self, piece: CallDelta) -> bytes:
         unknown = dict(piece.extra or ())
