@@ -12,8 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
@@ -103,6 +102,7 @@ class HttpServer:
         self._session = session
         self._owns_session = session is None
         self._urls: dict[str, URL] = {}
+        self._reading = _Reading(self._cut_short)
 
     @property
     def host(self) -> str | None:
@@ -119,11 +119,11 @@ class HttpServer:
         timeout: float | None = None,
     ) -> T:
         """Returns the result of `read` for the body of a whole JSON answer with status 200. Raises `ProviderError`."""
-        with self._keyless(headers):
+        with _Keyless(self._secrets, headers):
             response = await self._request(method, path, body, headers, timeout)
             try:
                 await self._check(response, "json")
-                with self._reading():
+                with self._reading:
                     answer = await read_capped(response, self._bounds.answer, setting="bounds.answer")
                 return await self._read(answer, read)
             finally:
@@ -139,7 +139,7 @@ class HttpServer:
         timeout: float | None = None,
     ) -> AsyncIterator[ModelDelta | ModelReply]:
         """Yields the deltas of a streamed answer as they arrive, then the reply. Closing the iterator closes the connection."""
-        with self._keyless(headers):
+        with _Keyless(self._secrets, headers):
             response = await self._request("POST", path, body, headers, timeout)
             try:
                 await self._check(response, "text/event-stream")
@@ -171,7 +171,7 @@ class HttpServer:
         `path` begins with a slash and is appended to the base URL. Our key and headers override the caller's. The body is
         uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` if there is no answer.
         """
-        with self._keyless(headers):
+        with _Keyless(self._secrets, headers):
             return await self._request(method, path, body, headers, timeout)
 
     async def close(self) -> None:
@@ -262,7 +262,7 @@ class HttpServer:
         if events.pending > bounds.event:
             message = f"{self.name} streamed an event of more than {bounds.event:,} bytes (setting bounds.event)"
             raise ProviderProtocolError(message)
-        with self._reading():
+        with self._reading:
             return await response.content.readany()
 
     async def _read(self, data: bytes, read: Callable[[bytes], T]) -> T:
@@ -276,32 +276,56 @@ class HttpServer:
             raise ProviderProtocolError(str(error)) from error
         return read(data)
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except TimeoutError as error:
-            raise self._too_slow() from error
-        except aiohttp.ClientError as error:
-            raise ProviderProtocolError(f"{self.name} cut its answer short: {error}") from error
-        except OutboundError as error:
-            raise ProviderProtocolError(f"{self.name}: {error}") from error
-
     # ---------------------------------------------------------------- errors
 
     def _too_slow(self) -> ProviderUnavailableError:
         return ProviderUnavailableError(f"{self.name} did not answer in time at {self._base.origin()}")
 
-    @contextmanager
-    def _keyless(self, headers: Mapping[str, str] | None) -> Iterator[None]:
-        """Removes keys from errors, ours and the caller's: some servers repeat the key in an error."""
-        try:
-            yield
-        except ProviderError as error:
-            for secret in (*self._secrets, *_secrets(headers or {})):
+    def _cut_short(self, error: BaseException) -> ProviderError | None:
+        """Returns the error of an answer whose bytes stopped coming; None: the error has another cause."""
+        if isinstance(error, TimeoutError):
+            return self._too_slow()
+        if isinstance(error, aiohttp.ClientError):
+            return ProviderProtocolError(f"{self.name} cut its answer short: {error}")
+        return ProviderProtocolError(f"{self.name}: {error}") if isinstance(error, OutboundError) else None
+
+
+# Both are classes, because a generator costs a request four times as much.
+
+
+class _Reading:
+    """Raises an error of the connection, while an answer is read, as the `ProviderError` that `translate` gives for it."""
+
+    __slots__ = ("_translate",)
+
+    def __init__(self, translate: Callable[[BaseException], ProviderError | None]) -> None:
+        self._translate = translate
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None and (translated := self._translate(error)) is not None:
+            raise translated from error
+
+
+class _Keyless:
+    """Removes keys from errors, those of the server's headers and of the caller's: some servers repeat the key in an error."""
+
+    __slots__ = ("_headers", "_secrets")
+
+    def __init__(self, secrets: tuple[str, ...], headers: Mapping[str, str] | None) -> None:
+        self._secrets = secrets
+        self._headers = headers
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, ProviderError):
+            for secret in (*self._secrets, *_secrets(self._headers or {})):
                 error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
                 error.body = error.body.replace(secret.encode(), b"***")
-            raise
 
 
 def _meaning(status: int, wait: float | None) -> str:
