@@ -39,6 +39,14 @@ class ToolcaddieError(Exception):
 
     acted = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets errors pass between processes, also those that are made with keyword arguments."""
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(kind: type[ToolcaddieError], args: tuple[Any, ...]) -> ToolcaddieError:
+    return kind.__new__(kind, *args)
+
 
 class ConfigError(ToolcaddieError):
     """A setting, preset or definition is wrong; raised before anything runs."""
