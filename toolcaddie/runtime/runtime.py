@@ -36,54 +36,62 @@ T = TypeVar("T")
 
 
 class Runtime(Assembly):
-    """Answers requests. Safe for many at once; make one and keep it.
+    """Answers requests. One runtime serves many requests at once: make it once and reuse it.
 
-    `sources` are `ToolSource`s, plain functions, or catalogs by name ("gym"), one or a list. `trail` is the audit sink: when it
-    fails, runs fail. `documents` keeps paused runs and what conversations were sent; without it both last as long as the
-    process. `classifier` is a first stage that names categories; the preset's `selection.classify` says when it is asked, and
-    only `budget` says so by itself.
+    Model:
 
-    `embedder`, or the name of one ("minilm"), lets presets that find tools by every signal there is find them by meaning too. No
-    request waits for vectors longer than `patience` seconds; until those of a catalog are there, and wherever the embedder
-    fails, words alone find its tools. `await prepare()` at start gets them before the first request.
+    - `provider`: an object, or a name such as "anthropic:claude-sonnet-5-5"; the API key of a named provider is read from its
+      environment variable. `model`: used by requests that name no model.
+    - `fallbacks`: providers that are tried in this order if `provider` fails or cannot call tools, each with its own model.
+      `attempts`: the number of requests to one provider while its errors are retryable.
+    - `instructions`: the system prompt, as text or as a function of `RunContext`. `output`: the type of answers, which are
+      checked against it (`RunResult.output`).
+    - `tool_config`: the settings of an agent that must use its tools (`ToolConfig`, or a mapping with its fields).
 
-    `provider` may be named, as `provider:model` ("anthropic:claude-sonnet-5-5"); its key is then in its own environment variable.
-    `fallbacks` are asked in order where it fails or cannot call tools, each for its own model; `attempts` is how often one of
-    them is tried where it says that trying again may help. `tool_config` is that of an agent whose tools must be used
-    (`ToolConfig`, or its mapping); `cache` keeps results of tools that may be kept, by default in memory.
+    Tools:
 
-    Where there are `bots`, every request is one of theirs: the principal's bot, or `default_bot`; others are refused. `roles` say
-    what the model may ask for on behalf of callers with a role. `categories` are the enabled ones, for everybody; tools of others
-    are not there. Names in these that no tool or category has are an error at start. `replace_reserved` lets the sources' tools
-    have names that are reserved for the product's own (`reserved.RESERVED_NAMES`).
+    - `sources`: `ToolSource`s, plain functions, or names of catalogs ("gym"); one of them or a list. `dependencies`: objects
+      for functions with a parameter of their type; for a class, each request supplies its own object.
+    - `middleware`, `cache`: what happens around each call, and the store for results that may be reused (default: in memory).
+    - `meta_tools`: further meta tools, which a preset offers by name (`Preset.meta`).
+    - `replace_reserved`: names reserved for Toolcaddie's own tools that the sources may use nevertheless.
 
-    `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
-    from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
+    Selection:
 
-    `instructions` are the system prompt: a text, or a function of `RunContext`. `output` is the type of the answers
-    (`RunResult.output`). `dependencies` are handed to functions that have a parameter of their type; of a class, each request
-    gives its own.
+    - `preset`: the strategy of selection and delivery, by name or as a value. `rankers`: further rankers.
+    - `classifier`: names the categories of a request before tools are selected; `Preset.selection.classify` says when.
+    - `embedder`: an embedder or its name ("minilm"), so that tools are found by meaning too. A request waits at most `patience`
+      seconds for vectors. Until those of the catalog are complete, and while the embedder fails, words alone select; `prepare`
+      makes them before the first request.
+    - `experience`: a memory of past requests and the tools called for them; presets that use more than keywords learn from it.
 
-    `meta_tools` join those that ship; a preset offers them by name (`Preset.meta`).
+    Control:
 
-    Questions to a person expire `approval_expiry` seconds after they are asked.
+    - `policy`, `approver`: decide about calls; a question to a person expires `approval_expiry` seconds after it was asked.
+    - `bots`: if there are any, every request belongs to one of them: the bot of its principal, or `default_bot`. `roles`: what a
+      model may request on behalf of callers with a role. `categories`: the enabled categories of all bots. A name in them that
+      no tool or category has is an error at start.
+    - `bounds`: limits on the size of answers and calls of a model.
 
-    `bounds` says how much of a model's answers and calls is accepted.
+    Storage and telemetry:
+
+    - `trail`: the audit trail. If it fails, runs fail. `sinks`: further receivers of events; their failures are logged.
+    - `documents`: stores paused runs, approvals, and what conversations were sent. Without it they last as long as the process.
     """
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
     async def run(self, request: RequestInput = None, **options: Any) -> RunResult:
-        """Answer a message, a conversation that ends with one (`Message`s or OpenAI's dicts), or a request. `options` are fields
-        of `RunRequest`; `messages` beside a text are what was said before it.
+        """Answers a text, a conversation whose last message is to be answered (`Message`s, or dicts as in OpenAI's API), or a
+        `RunRequest`. `options` are fields of `RunRequest`; with a text, `messages` is the conversation before it.
 
-        Raises `RunError`, `ProviderError`, `RequestError`. Status 'pending': see `resume`; 'client_calls': the caller's
-        tools were called, run them and `resume` with the results.
+        The result's status is 'pending' if calls wait for approval, and 'client_calls' if the model called tools that the caller
+        runs itself; `resume` continues both. Raises `RunError`, `ProviderError`, `RequestError`.
         """
         return await self._answer(request, options)
 
     def run_sync(self, request: RequestInput = None, **options: Any) -> RunResult:
-        """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
+        """Does the same as `run` for callers without an event loop. Each call opens its connections and closes them."""
         return _sync(self._run_and_close(request, options))
 
     async def _run_and_close(self, request: RequestInput, options: Mapping[str, Any]) -> RunResult:
@@ -93,9 +101,8 @@ class Runtime(Assembly):
             await self.close()
 
     def stream(self, request: RequestInput = None, **options: Any) -> AsyncIterator[RunEvent]:
-        """Answer, yielding every event as it happens; the last is `RunFinished`, `RunPaused`, or an exception.
-
-        Closing the iterator cancels the run and with it the provider's request.
+        """Answers as `run` does, and yields every event as it happens. The last event is `RunFinished` or `RunPaused`, unless the
+        run raises. Closing the iterator cancels the run and the request to the provider.
         """
         return streamed(lambda live: self._answer(request, options, live))
 
@@ -115,13 +122,15 @@ class Runtime(Assembly):
         reason: str = "",
         dependencies: Sequence[Any] = (),
     ) -> RunResult:
-        """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
+        """Resumes a paused run.
 
-        Both map call ids. The run enters again at the gates, so policy and schema are checked again. An answer is used once:
-        of several who resume a run one carries it on, the others get `RunNotFoundError`. Where that one fails, `resume`
-        without answers goes on behind what was done. `principal`: only if the run is theirs; with `reason` it is recorded as
-        the one who decided. Questions answered through `approvals` of the runtime need no answer here. `dependencies`: those
-        that the request gave; they are not stored.
+        - `approvals`: call id -> True (approved) or False (denied). Calls that were answered through `Runtime.approvals` can be
+          omitted. `results`: call id -> result of a tool that the caller ran.
+        - `principal`: the run must be theirs, otherwise it is not found. It is recorded as the one who answered, with `reason`.
+        - `dependencies`: the same as in the request, because they are not stored.
+
+        Policy and schema are checked again before a call runs. If several callers resume the same run, one continues it and the
+        others get `RunNotFoundError`. If that one fails, `resume` without answers continues after the calls that were made.
         """
         await self.open()
         return await self._resuming.resume(
@@ -143,7 +152,7 @@ class Runtime(Assembly):
         reason: str = "",
         dependencies: Sequence[Any] = (),
     ) -> AsyncIterator[RunEvent]:
-        """`resume`, yielding every event from there on as `stream` does."""
+        """Resumes a run as `resume` does, and yields its further events as `stream` does."""
         resume = partial(
             self._resuming.resume,
             run_id,
@@ -156,19 +165,20 @@ class Runtime(Assembly):
         return streamed(lambda live: resume(live=live))
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
-        """Run one tool through every gate, without a model."""
+        """Runs one tool without a model. All checks of a run apply: visibility, schema, policy, approval."""
         await self.open()
         return await self.desk(**options).call(name, arguments)
 
     def desk(self, **options: Any) -> ToolDesk:
-        """The tools of one caller: list, search, schema, call. `options` are fields of `RunRequest` (`principal=...`). Its tools
-        are those of now: sources that must be opened (`open`, or `async with`) come before it."""
+        """Returns the tools of one caller, to list, search, read and call. `options` are fields of `RunRequest`, for example
+        `principal`. The desk shows the tools of this moment, so open the sources first (`open`, or `async with`)."""
         return self._calling.desk(self._read(RunRequest(messages=()), options))
 
     def executor(
         self, *, chat_id: str, bot_id: str, **options: Any
     ) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, ToolResult]]:
-        """A callback (name, arguments) -> result for one chat of one bot; `_chatId` and `_botId` join every call."""
+        """Returns a function (name, arguments) -> result for one chat of one bot. It adds `_chatId` and `_botId` to the arguments
+        of every call."""
         principal = options.pop("principal", None) or Principal()
         if principal.bot not in (None, bot_id):
             raise RequestError(f"the principal is bot {principal.bot!r}, the executor is for {bot_id!r}", param="bot")
@@ -183,80 +193,80 @@ class Runtime(Assembly):
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def view(self, request: RequestInput) -> View:
-        """Returns the tools that a request's principal may see: one mask over the current snapshot. Raises `RequestError` for an
-        unknown bot."""
+        """Returns the tools that the principal of a request may see. Raises `RequestError` for an unknown bot."""
         return self._views.of(self._read(request, {}))
 
     def select(self, request: RequestInput = None, **options: Any) -> Selection:
-        """Returns the tools that a request would be given, without asking a model."""
+        """Returns the selection for a request, without a request to a model."""
         return self._looking.select(self._read(request, options))
 
     def preview(self, request: RequestInput = None, **options: Any) -> Preview:
-        """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
+        """Returns the selection for a request with every omitted tool, and the tool array that a model would receive at the
+        beginning of a conversation."""
         return self._looking.preview(self._read(request, options))
 
     def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
-        """Returns why a tool is in or out for a request."""
+        """Returns the reasons for which a tool is selected for a request, or omitted."""
         return self._looking.explain(name, self._read(request, options))
 
     def identified(self, principal: Principal) -> Principal:
-        """The principal as requests of it are answered: as the default bot, if it names none. Raises `RequestError` for an
-        unknown bot, and for none where there are bots and no default."""
+        """Returns the principal with its bot: the default bot if it names none. Raises `RequestError` for an unknown bot, and for
+        a missing one if there are bots without a default."""
         return self._bots.identified(principal)
 
     def finds_by(self, view: View) -> Finder:
-        """Returns selector, preset, and the function from a request to its query, for requests that name no preset: for those who
-        measure what is found."""
+        """Returns the selector and the preset of requests that name none, and the function that makes a query of a request. For
+        measurements of selection."""
         return self._looking.finder(view)
 
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
-        """Pass the events of all runs to a function for as long as the `with` block lasts."""
+        """Passes the events of all runs to a function until the `with` block ends."""
         return self._bus.subscribe(listener)
 
     @property
     def cache_statistics(self) -> Sequence[CacheStatistics]:
-        """Counts of what the caches of results did since the runtime was made."""
+        """Hits, misses and other counts of each cache of results, since the runtime was made."""
         return self._executors.cache_statistics
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """A sentence for each part that does not work now, and what stands in for it."""
+        """One sentence for each part that does not work at the moment, with what replaces it."""
         vectors = self._vectors
         return (vectors.problem,) if vectors is not None and vectors.problem else ()
 
     @property
     def stopping(self) -> bool:
-        """The server is being shut down, so a cancellation comes from it."""
+        """True while the server shuts down: a cancellation then comes from the server and not from a caller."""
         return self._shutdown.is_set()
 
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def prepare(self, catalog: Catalog | None = None, requests: Iterable[RunRequest] = ()) -> None:
-        """Get the vectors of the whole catalog, however long it takes: some 20 ms a tool by a local model, once, where
-        `documents` keep them. None: the catalog of now. `requests` whose vectors are made too, if a server has to be asked for
-        them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
+        """Makes the vectors of all tools of a catalog (None: the current one), and those of `requests` if the embedder is a
+        server. A local model takes some 20 ms for each tool; with `documents` that time is spent once. Does nothing without an
+        embedder. Raises `ProviderError` if the embedder fails."""
         if self._vectors is not None:
             tools = self.source.snapshot() if catalog is None else catalog
             await self._vectors.make_all(tools, self._setups.default.preset.selection, requests)
 
     async def warm(self) -> None:
-        """Begin with the vectors of the catalog, if the preset looks at any, so that the first request finds them or more of
-        them; returns when they are there, and after `patience` seconds at most."""
+        """Starts to make the vectors of the catalog, if the preset uses vectors. Returns when they are complete, or after
+        `patience` seconds; the rest is made in the background."""
         await self._setups.default.vectors.begin(self.source.snapshot())
 
     async def learn(self, entries: Iterable[LogEntry], catalog: Catalog | None = None) -> None:
-        """Remember these requests and choose again how far the memory is believed, in the catalog of now if none is given.
-        Raises `ConfigError` where there is no memory."""
+        """Adds past requests to the experience, and fits its weight again over a catalog (None: the current one). Raises
+        `ConfigError` if the runtime has no experience."""
         if self._learning is None:
-            raise ConfigError("there is nothing to learn into; give the runtime an experience")
+            raise ConfigError("the runtime has no experience to add requests to; pass experience=...")
         await self._learning.learn(entries, catalog)
 
     def begin_shutdown(self) -> None:
-        """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
+        """Marks the beginning of a shutdown: runs that are cancelled from now on are recorded as ended by it."""
         self._shutdown.set()
 
     async def open(self) -> None:
-        """Open the sources that connect to something; a run does so too. Raises `ConfigError` where one cannot be opened."""
+        """Opens the sources that need a connection; the first run does so too. Raises `ConfigError` if one cannot be opened."""
         if not self.source.is_open:
             await self.source.open()
 
