@@ -383,7 +383,7 @@ def _with_flat_ranker() -> Preset:
             "toolcaddie.toml:3: provider.anthropic.headers.X-Api-Key: a key is never written into this file",
         ),
         ('[cache]\nkeep = "acmee"', "toolcaddie.toml:2: cache.keep: no cache 'acmee'; did you mean 'acme'?"),
-        ('[[sink]]\ntype = "acme"\nprefix = "x"\nrequired = false', "only a source may be absent"),
+        ('[[sink]]\ntype = "acme"\nprefix = "x"\nrequired = false', "only a source has this key"),
     ],
 )
 def test_a_wrong_table_is_an_error_at_start_with_its_line(

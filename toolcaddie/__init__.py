@@ -1,7 +1,7 @@
-"""Toolcaddie hands a language model the right tools.
+"""Toolcaddie gives a language model the right tools.
 
-The public names. Each is fetched from its module when it is first used: a command that only lists tools need not wait for
-an HTTP client, and a loop that only selects need not load a database.
+This module has the public names of the package. Each is imported from its own module when it is first used: a command that only
+lists tools need not wait for an HTTP client, and a loop that only selects need not load a database.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _HOMES = {
     "View": "toolcaddie.core.catalog",
     "tool": "toolcaddie.sources.functions",
 }
+"""The module of each public name."""
 
 __all__ = [
     "PRESETS",

@@ -1,4 +1,4 @@
-"""`python -m toolcaddie`: the command line where no script is on the path."""
+"""`python -m toolcaddie`: starts the command line where the script `toolcaddie` is not on the path."""
 
 from toolcaddie.doors.cli import main
 

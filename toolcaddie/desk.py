@@ -1,7 +1,7 @@
 """The tools of one caller, without a model: list, search, schema, call.
 
-It serves every door that shows or runs tools outside a conversation. It shows the tools that the caller may see and no others,
-and its calls pass the gates that every call passes.
+`Runtime.desk`, `Runtime.call` and the command `toolcaddie tools` use it to show or run tools outside a conversation. It shows
+only the tools that the caller may see. Its calls pass the same checks as the calls of a model, such as policy and approval.
 """
 
 from __future__ import annotations
@@ -21,21 +21,25 @@ from toolcaddie.util.suggest import close_names
 
 
 class Caller(Protocol):
-    """Runs one tool for a request, through every gate."""
+    """Runs one tool for a request, with the checks that every call passes."""
 
     async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDesk:
-    """The tools that the principal of a request may see, at one moment. Make one for each request: it does not follow changes."""
+    """The tools that the principal of a request may see at one moment. It does not follow changes, so each request needs a new
+    desk."""
 
     request: RunRequest
     """The request behind the desk: its principal, and `injected` and `run_id` for its calls."""
     view: View
+    """The tools that the principal may see."""
     selector: Selector
     prepare: Prepare
+    """Fetches the data of a search, such as vectors, before the search."""
     caller: Caller
+    """Runs the calls."""
     page_size: int = PAGE_SIZE
 
     def list(self, *, category: str | None = None, offset: int = 0, limit: int | None = None) -> ToolPage:
@@ -47,7 +51,7 @@ class ToolDesk:
         return await search_hits(self.view, self.selector, self.prepare, query, limit or first_hits(self.page_size))
 
     def tool(self, name: str) -> Tool:
-        """Returns the tool of a name. Raises `RequestError` with close names if the caller sees none."""
+        """Returns the tool of a name. Raises `RequestError`, with similar names, if the caller may see no such tool."""
         tool = self.view.get(name)
         if tool is None:
             close = close_names(name, [visible.name for visible in self.view])
@@ -61,5 +65,6 @@ class ToolDesk:
         return definition
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Runs a tool through every gate. Every failure is a result, an unknown name included."""
+        """Runs a tool with the checks that every call passes. If the call is refused or fails, the result says so; this includes
+        unknown names."""
         return await self.caller.call(name, arguments, self.request, self.view)

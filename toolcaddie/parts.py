@@ -1,10 +1,10 @@
-"""The parts of the host that a plugin is given, as one value.
+"""Services of the host, the program that runs Toolcaddie, for plugins: an HTTP client, a store, secrets and others.
 
     def tickets(*, url: str, token_env: Variable, parts: Parts) -> ToolSource:
         return Tickets(url, token=parts.secrets.require(token_env, what="the key of the ticket system"), client=parts.client)
 
-A plugin takes what it needs from it and never sees the host itself. Every field has a default, so that a plugin can be made
-by hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a clock or secrets of its own.
+A factory with a parameter `parts` receives them as one value and has no other access to the host. Every field has a default, so
+a plugin can also be made by hand, `tickets(url=..., token_env=..., parts=Parts())`, or in a test with another clock.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most 
 VARIABLE_PATTERN = r"^(?!sk[-_])(?!(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9]).{24})[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
 
 Variable = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
-"""The name of an environment variable. A text that looks like the key itself is refused and never shown: one that is long and
-mixes capitals, small letters and digits, or begins like a key."""
+"""The name of an environment variable. A text that looks like a key is refused and never shown: it begins with `sk-` or `sk_`, or
+has at least 24 characters with capitals, small letters and digits among them."""
 
 
 class Secrets:
@@ -88,13 +88,13 @@ class Parts:
     store: Store | None = None
     """Store of small durable values, in the database of the settings. None: this host has no store."""
     clock: Callable[[], float] = time.time
-    """Seconds since the epoch."""
+    """Returns the seconds since the epoch."""
     secrets: Secrets = field(default_factory=Secrets)
     emit: Callable[[SourceStatus], None] = _ignore
     """Reports to the host that a part connected, changed, failed or closed."""
     bounds: Bounds = DEFAULT
     """Limits of the size of everything that comes from outside."""
     embedder: Embedder | RemoteEmbedder | None = None
-    """The embedder of the settings; None: there is none."""
+    """The embedder of the settings. None: they name no embedder."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

@@ -34,15 +34,18 @@ from toolcaddie.util.suggest import close_names
 
 _EMBEDDING = "embedding"
 _IN_REPR = 5
-_FIRST_FIT, _GROWTH = 30, 1.5
-"""Learned requests before a picker fits the weight of its experience for the first time, and the growth until it fits again."""
+"""Number of tools that the `repr` of a result names."""
+_FIRST_FIT = 30
+"""Number of learned requests after which a picker first fits the weight of its experience."""
+_GROWTH = 1.5
+"""Factor by which the number of learned requests has to grow until the weight is fitted again."""
 
 Messages = str | Message | JsonObject | Sequence[Message | JsonObject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedTool:
-    """One selected tool: its score and the reasons for it."""
+    """A selected tool, with its score and the reasons for its selection."""
 
     name: str
     score: float
@@ -84,7 +87,7 @@ class Picker:
 
     def __init__(self, catalog: Catalog, selector: Selector, *, experience: learning.Experience | None = None) -> None:
         self.selector = selector
-        self._catalog = catalog  # replaced, never changed: a selection in progress goes on with the one it began with
+        self._catalog = catalog  # replaced, never changed: a selection in progress keeps its catalog
         self._changing = threading.Lock()
         self._experience = experience
         self._next_fit = _FIRST_FIT
@@ -102,11 +105,12 @@ class Picker:
         embedder: Embedder | str | None = None,
         experience: learning.Experience | None = None,
     ) -> Picker:
-        """Makes a picker. `tools` are functions, `Tool`s or definitions in OpenAI's function format, also mixed; definitions are
-        returned exactly as they were given. A `ToolSource` has its own categories.
+        """Makes a picker. `tools` is a `ToolSource`, or a list of functions, `Tool`s and definitions in OpenAI's function format,
+        which may be mixed. Definitions are returned exactly as they were passed. A `ToolSource` has its own categories.
 
-        `embedder` (one that computes in this process, or its name, "minilm") adds ranking by meaning; the first `pick` waits for
-        the vectors of all tools. `experience` stores what `learn` is told: requests, and the tools called for them.
+        `embedder` adds ranking by meaning; it computes in this process, or is the name of an installed one, such as "minilm".
+        The first `pick` then waits for the vectors of all tools. `experience` stores the requests passed to `learn`, and the
+        tools called for them.
 
         Raises `CatalogError` for a value that is no tool, with its position, and for a name used twice; `ConfigError`.
         """
@@ -129,12 +133,13 @@ class Picker:
         provider_cap: int | None = 128,
         exclude: Iterable[str] = (),
     ) -> Picked:
-        """Returns the tools for a message, or for a conversation that ends with it (`Message`s or OpenAI's dicts).
+        """Returns the tools for a message, or for the last message of a conversation (`Message`s or OpenAI's dicts).
 
-        If nothing fits (`picked.selection.no_match`), these are the tools of the default categories, or no tools if there are
-        no defaults: omit `tools` from your request then.
+        If nothing fits (`picked.selection.no_match`), the result contains the tools of the default categories. It is empty if the
+        catalog has no default categories; in that case omit `tools` from your request.
 
-        `max_tokens` limits the estimated tokens of all definitions together; `exclude` omits tools that were sent before.
+        `max_tools` limits the selected tools without core tools, `provider_cap` all of them, and `max_tokens` the estimated
+        tokens of all definitions together. `exclude` omits tools that were sent before.
         """
         if isinstance(exclude, str) or not isinstance(exclude, Iterable):
             raise RequestError(f"exclude takes names in a list or set: [{exclude!r}]", param="exclude")
@@ -148,14 +153,14 @@ class Picker:
         return Picked(definitions=definitions, selection=selection)
 
     def add(self, *tools: Any) -> None:
-        """Adds tools, each as in `of`. Raises `CatalogError`, or `DuplicateToolError` for a name that exists; nothing is added
-        then."""
+        """Adds tools in the forms that `of` accepts. Raises `CatalogError`, or `DuplicateToolError` for a name that exists; in
+        that case nothing is added."""
         read, _ = tools_from(tools)
         with self._changing:
             self._catalog = self._catalog.with_tools(read, check_schemas=False)
 
     def remove(self, *names: str) -> None:
-        """Removes tools by name. Raises `CatalogError` for a name that does not exist; nothing is removed then."""
+        """Removes tools by name. Raises `CatalogError` for a name that does not exist; in that case nothing is removed."""
         with self._changing:
             for name in names:
                 self._tool(name, CatalogError)
@@ -165,7 +170,9 @@ class Picker:
         """Learns that these tools served this request. Some calls take longer, because they fit the weight of the experience.
         Secrets in the text are not stored. Raises `ConfigError` without an experience."""
         if self._experience is None:
-            raise ConfigError("there is nothing to learn into; write Picker.of(tools, experience=Experience())")
+            raise ConfigError(
+                "this picker cannot learn, because it has no experience; write Picker.of(tools, experience=Experience())"
+            )
         names = [called] if isinstance(called, str) else list(called)
         tools = tuple(learning.called(self._tool(name, RequestError)) for name in names)
         settings = self.selector.settings
@@ -196,8 +203,8 @@ def _selector(
 ) -> Selector:
     if isinstance(embedder, RemoteEmbedder):
         raise ConfigError(
-            f"embedder: {embedder.name!r} has to ask a server, and a picker waits for nobody; give one that computes in this "
-            "process, such as 'minilm', or use Runtime(...).select"
+            f"embedder: {embedder.name!r} sends requests to a server, which a picker cannot do; pass an embedder that computes "
+            "in this process, such as 'minilm', or use Runtime(...).select"
         )
     chosen = SelectionSettings() if settings is None else settings
     if not isinstance(chosen, SelectionSettings):

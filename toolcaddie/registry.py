@@ -1,13 +1,15 @@
-"""The registry: it makes a part from the name of its socket, the name of its plugin and a table of settings.
+"""The registry: it makes the replaceable parts of Toolcaddie, such as tool sources, rankers and model providers.
 
-    registry = Registry()                      # all installed parts: ours and those of other packages
-    registry.add("source", "tickets", tickets) # and a part of this program
+    registry = Registry()                      # all installed factories, also those of other packages
+    registry.add("source", "tickets", tickets) # and a factory of this program
     source = registry.make("source", "tickets", {"url": "https://tickets.example.com"}, Parts())
 
-A factory is a function or a class. Its keyword parameters are its settings: their names, types and defaults are what
-`toolcaddie.toml` and `make` accept; any other key is refused by name. `**options: Unpack[Options]` stands for the keys of the
-typed dictionary `Options`. A parameter `parts` receives the `Parts` of the host. Installed packages declare their factories as
-entry points in the group of the socket, and so do we.
+Each kind of part has a socket, here "source". A factory, a function or a class, makes a part of that kind.
+
+The keyword parameters of a factory are its settings: their names, types and defaults determine what `toolcaddie.toml` and `make`
+accept; any other key is refused by name. `**options: Unpack[Options]` stands for the keys of the typed dictionary `Options`. A
+parameter `parts` receives the `Parts` of the host, the program that uses the registry. A package declares its factories as entry
+points in the group of the socket, and Toolcaddie declares its own in the same way.
 """
 
 from __future__ import annotations
@@ -39,11 +41,12 @@ class Socket:
     group: str
     """The entry-point group of installed factories."""
     makes: str
-    """The port of `toolcaddie.ports` that a made part implements."""
+    """The protocol of `toolcaddie.ports` that its parts implement."""
     members: tuple[str, ...] = ()
-    """Members that every such part has; checked as soon as one is made."""
+    """Names of members that each part must have; they are checked when a part is made."""
     per_catalog: bool = False
-    """The factory takes a catalog first and is called for each catalog; its settings are bound beforehand."""
+    """True if the first argument of a factory is a catalog. `make` then returns the factory with its settings bound, and the
+    caller passes each catalog to it."""
 
 
 SOCKETS: Mapping[str, Socket] = {
@@ -88,20 +91,22 @@ _RENAMED = {"toolcaddie.catalogs": "toolcaddie.sources"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """One factory, and how loading it went."""
+    """An installed factory as its package declares it, and the error that makes it unusable."""
 
     name: str
     group: str
     target: str
-    """`module:attribute`."""
+    """The factory as `module:attribute`."""
     distribution: str
+    """The package that declares the plugin."""
     version: str
+    """The version of that package."""
     error: str | None = None
-    """Reason that it cannot be used; None: it can."""
+    """The reason why the plugin cannot be used, or None if it can be used."""
 
 
 class Registry:
-    """Factories by socket and name: those of installed packages, and above them those that were added."""
+    """Finds factories by socket and name. A factory passed to `add` takes precedence over an installed one of the same name."""
 
     def __init__(self) -> None:
         self._added: dict[tuple[str, str], Factory] = {}
@@ -116,7 +121,7 @@ class Registry:
         self._added[socket, name] = factory
 
     def names(self, socket: str) -> list[str]:
-        """Returns the names of the factories of a socket, sorted; nothing is loaded."""
+        """Returns the names of the factories of a socket, sorted, without loading the factories."""
         added = {name for kind, name in self._added if kind == socket}
         return sorted(added.union(point.name for point in _points(_socket(socket).group)))
 
@@ -160,7 +165,8 @@ class Registry:
         return config_type(self.factory(socket, name), name=name, per_catalog=_socket(socket).per_catalog)
 
     def make(self, socket: str, name: str, config: Mapping[str, Any] | None = None, parts: Parts | None = None) -> Any:
-        """Returns a part of this socket, made by the factory of that name from these settings.
+        """Returns a part of this socket, made by the factory of that name from these settings. If the socket is `per_catalog`, it
+        returns the factory with its settings bound.
 
         Raises `ConfigError` for an unknown name or key, a value of the wrong type, and any error in the factory.
         """
@@ -188,7 +194,7 @@ class Registry:
 
 
 def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = False) -> type[msgspec.Struct]:
-    """Returns the settings that a factory takes as a struct: its named parameters without `parts`, and without a catalog."""
+    """Returns the settings of a factory as a struct, a field for each named parameter except `parts` and the catalog."""
     required: list[tuple[str, Any]] = []
     optional: list[tuple[str, Any, Any]] = []
     annotations = _annotations(factory)
@@ -209,8 +215,8 @@ def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = F
 
 
 def traced(error: BaseException) -> str:
-    """Returns an error in the code of another package as a line of text, with the innermost file and line; of a syntax error
-    those of the code that cannot be parsed."""
+    """Returns an error in the code of another package as a line of text, with the file and line where it was raised. For a syntax
+    error, these are the file and line that cannot be parsed."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
@@ -232,8 +238,8 @@ def _points(group: str) -> Sequence[EntryPoint]:
 def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
     """Returns the installed factories by group; `path` is `sys.path`.
 
-    Reading them opens a file of every installed package, and one selection looks up ten names. So they are read once, and
-    again only if the path has changed.
+    Reading the entry points opens a file of every installed package, and one selection looks up ten names. So they are read once,
+    and again only if `sys.path` has changed.
     """
     points = entry_points()
     return {group: points.select(group=group) for group in points.groups if group.startswith("toolcaddie.")}
@@ -289,12 +295,12 @@ def _parameters(factory: Factory) -> Sequence[inspect.Parameter]:
 
 
 def _annotations(factory: Factory) -> Mapping[str, Any]:
-    """Returns the types of the parameters; none if one of them uses a name that only type checkers know."""
+    """Returns the types of the parameters, or no types if one of them uses a name that only type checkers know."""
     if isinstance(factory, partial):
         return _annotations(factory.func)
     target: Any = factory
     if isinstance(factory, type):
-        target = factory.__init__  # type: ignore[misc]  # that of this very class
+        target = factory.__init__  # type: ignore[misc]  # the `__init__` of this very class
     elif not inspect.isroutine(factory):
         target = type(factory).__call__
     try:

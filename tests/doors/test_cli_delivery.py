@@ -78,7 +78,7 @@ def test_a_preset_that_sends_to_the_letter_weighs_nothing_and_says_so(
     ask = ("why", "--delivery", FREEZE, "--catalog", "gym", "--preset", preset)
     told = toolcaddie.json(*ask)
     assert (told["strategy"], told["options"], told["bill"]) == (strategy, [], None)
-    assert "nothing was weighed" in toolcaddie.ok(*ask)
+    assert "nothing was compared" in toolcaddie.ok(*ask)
 
 
 def test_no_key_is_needed_and_nothing_is_written(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_lone_request_is_previewed_as_run_sends_it(toolcaddie: CommandLine) ->
     assert "--once: as `run` sends it" in toolcaddie.ok(*ask)
     once = toolcaddie.json(*ask, "--once")
     assert once["counts"]["sent"] > toolcaddie.json(*ask)["counts"]["sent"]
-    assert "nobody remembers a lone request" in toolcaddie.ok(*ask, "--once")
+    assert "no later request follows" in toolcaddie.ok(*ask, "--once")
     ran = toolcaddie.json("run", FREEZE, "--catalog", "gym", "--model", "practice")
     asked = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model", "practice")
     assert toolcaddie.json(*asked, "--once")["counts"] == ran["selection"]["counts"]

@@ -126,7 +126,7 @@ def test_without_json_a_table_bars_and_sentences_are_printed(
     assert done.stdout.startswith("6 tools, 6 requests; no tool fits 1 of them\n")
     assert re.search(r"^lexical +1\.000 ±0\.000 ", done.stdout, re.MULTILINE)
     assert re.search(r"^recall@1 +█+.* 0\.900$", done.stdout, re.MULTILINE)
-    assert "the floor catches 100.0% of what no tool fits" in done.stdout
+    assert "it rejects 100.0% of the requests that no tool fits" in done.stdout
     assert done.stderr == ""  # no progress where there is no terminal
 
 
@@ -237,7 +237,7 @@ def test_fit_recommends_nothing_where_nothing_is_to_be_gained(
     toolcaddie: CommandLine, catalog: Path, queries: Path, tmp_path: Path
 ) -> None:
     done = toolcaddie("eval", "--catalog", catalog, "--queries", queries, "--fit", "--write", "w.toml")
-    assert "that is no gain beyond chance: keep the weights there are" in done.stdout
+    assert "that is no gain beyond chance: keep the present weights" in done.stdout
     assert "w.toml is not written" in done.stderr
     assert not (tmp_path / "w.toml").exists()
 

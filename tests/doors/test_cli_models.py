@@ -199,7 +199,7 @@ def test_where_everybody_fails_the_error_names_every_attempt(toolcaddie: Command
         (refuse(404, "no such model"), "no such model (HTTP 404: does that model exist there, and is the address"),
         (
             refuse(429, "slow down", headers={"retry-after": "75"}),
-            "(HTTP 429, retry after 75 s); the 75 s it asks for were not waited for",
+            "(HTTP 429, retry after 75 s); the provider asks to wait 75 s, and this command did not wait",
         ),
     ],
     ids=str,

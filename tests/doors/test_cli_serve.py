@@ -191,7 +191,7 @@ def test_serve_shows_where_the_key_goes_once_keys_exist(toolcaddie: CommandLine)
 def test_serve_says_whose_key_the_upstream_is_asked_with(tmp_path: Path) -> None:
     upstream = ("--upstream", "http://127.0.0.1:9/v1")
     with _greeted(tmp_path, *upstream) as (_, told):
-        assert "clients' own keys are passed on" in told
+        assert "clients' own keys are forwarded" in told
         assert '-H "authorization: Bearer $OPENAI_API_KEY"' in told
         assert "chat --upstream http://127.0.0.1:9/v1 --model NAME" in told
     with _greeted(tmp_path, *upstream, "--upstream-key-env", "MY_KEY", MY_KEY="hidden") as (_, told):

@@ -3,7 +3,7 @@
     async with assembled(settings) as parts:
         result = await parts.runtime.run("freeze John's membership")
 
-`opened` is smaller, for commands that only read what was recorded.
+`opened` opens only the database, for commands that read recorded runs or manage keys.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Assembled:
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
     own_upstream_key: bool
-    """True if the upstream is asked with a key of ours; otherwise clients send their own."""
+    """True if requests to the upstream, the model's API, use the operator's key; False: clients send their own keys."""
 
     @property
     def practice(self) -> bool:
-        """True if the practice model answers, because no real one was named."""
+        """True if the practice model, which works by rules and without network, answers instead of a real model."""
         return self.provider.name == PRACTICE
 
 
@@ -70,12 +70,12 @@ async def assembled(
 ) -> AsyncIterator[Assembled]:
     """Yields all parts, opened; on exit every record is on disk and the provider is closed.
 
-    `clients_retry`: clients repeat a request if a model fails, so that we do not. It counts only without a catalog, because a
-    run of our own tools may already have called some of them and must not start again.
+    `clients_retry`: True if clients repeat a request after a failure of the model, so that the runtime need not repeat it. It is
+    ignored if the settings name tools: a run may have called some of them already, and must not start again.
 
-    `registry` makes the parts that the settings name; None: the one with all installed parts.
+    `registry` makes the parts that the settings name. None: a registry with all installed parts.
 
-    Raises `ConfigError` for any mistake in the settings, before anything is opened.
+    Raises `ConfigError` for a mistake in the settings.
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
     database = Database(settings.database_url, lease=settings.storage.lease)
@@ -86,7 +86,7 @@ async def assembled(
     provider = provider_of(settings, registry, parts)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
-        await database.leases.own()  # settles what crashed processes left behind, before the first request
+        await database.leases.own()  # ends the runs of crashed processes before the first request
         runtime = runtime_of(
             settings,
             [source],
@@ -123,8 +123,8 @@ async def assembled(
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], database: Database) -> None:
-    """Learns from the file and the recorded runs while the first requests are served. If the trail cannot be read, that is
-    logged, and only the file is learned from."""
+    """Learns from the file `learning.log` and the recorded runs while the first requests are served. If the trail cannot be read,
+    this is logged, and the runtime learns from the file only."""
     try:
         entries = await past_entries(runtime, settings, requests, database.events)
     except StorageError as error:

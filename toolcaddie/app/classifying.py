@@ -1,4 +1,4 @@
-"""The first stage of the settings: a model, or another part, that names the categories of a request."""
+"""Makes the classifier of the settings: a model or a plugin that names the categories of a request before tools are selected."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ CLASSIFY_HINT = 'set selection.classify = "needed" or "always"'
 
 
 def is_never_asked(settings: Settings) -> bool:
-    """Returns True if a classifier is set that the preset never asks."""
+    """Returns True if the settings name a classifying model, but their preset never asks it."""
     return settings.classifier.model is not None and effective_preset(settings).selection.classify == "never"
 
 
 def classifier_of(settings: Settings, provider: Provider, registry: Registry, parts: Parts) -> Classifier | None:
-    """Returns the first stage of the settings, or None; it asks `provider` unless it has an address or a key of its own.
+    """Returns the classifier of the settings, or None if they name none. A classifying model is asked through `provider`, unless
+    the settings give it another address or key.
 
-    Raises `ConfigError` if its key is missing.
+    Raises `ConfigError` if the key of the classifier is missing.
     """
     stage = settings.classifier
     if stage.type is not None:

@@ -1,7 +1,7 @@
 """The model that the settings name: its provider, its key and its fallbacks.
 
-`asked_of` is for commands that only select and price; `served_by` for those that send requests: it refuses models that no
-provider serves.
+Commands that only select tools or compute prices use `asked_of`. Commands that send requests use `served_by`, which also refuses
+a model that no provider serves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from toolcaddie.runtime.models import provider_named
 from toolcaddie.util.suggest import close_names, did_you_mean
 
 PRACTICE = "practice"
+"""Name of the provider whose model answers by rules, offline."""
 
 OPENAI = "openai"
 
@@ -33,12 +34,15 @@ _TUNED = "ft"
 
 
 def asked_of(settings: Settings, registry: Registry | None = None) -> tuple[str, str]:
-    """Returns the provider's name and the model that the settings name; the model is empty if the provider is to choose.
+    """Returns the names of the provider and the model to use. The model is empty if the provider chooses it.
 
-    With `upstream.provider` the model is one of that provider, whatever colons its name has (`mistral:7b` of Ollama); otherwise
-    a provider in front of the model counts, or one that is named alone. If nothing is named it is openai, provided there is an
-    address or a key, else the practice model. The name of a provider that is not installed is returned unchanged, so that its
-    model is never priced as another provider's. Raises `ConfigError` for a slip in a provider's name.
+    If `upstream.provider` is set, the model belongs to that provider, even if its name contains a colon (`mistral:7b` of Ollama).
+    Otherwise the provider is the name in front of the model (`anthropic:claude-...`), or a provider's name that stands alone.
+    If there is no such name, the provider is openai, provided that an address or a key is set. Otherwise it is the likely vendor
+    of the model, or the practice model if no model is named.
+
+    The name of a provider that is not installed is returned unchanged, so that its model is never priced as a model of another
+    provider. Raises `ConfigError` for a misspelt name of a provider.
     """
     names, model = (registry or Registry()).names("provider"), settings.model or ""
     configured = settings.upstream.provider
@@ -69,7 +73,9 @@ def served_by(settings: Settings, registry: Registry | None = None) -> tuple[str
     name, model = asked_of(settings, registry)
     text = (settings.model or "").strip()
     if name == PRACTICE and model not in ("", PRACTICE):
-        raise ConfigError(f"model {text!r}: the practice model is one, without names; write {PRACTICE} alone")
+        raise ConfigError(
+            f"model {text!r}: there is only one practice model, and it has no name of its own; write {PRACTICE} alone"
+        )
     if settings.upstream.provider is not None or settings.upstream.url is not None or name == PRACTICE:
         return name, model
     names = registry.names("provider")
@@ -108,7 +114,7 @@ def _advice(text: str, names: Sequence[str]) -> str:
     model = text if likely_provider(text) else text.partition(":")[2]  # a tag follows a colon too: gpt-oss:20b
     likely = likely_provider(model)
     if likely is None:
-        return f"write provider:model. There are {', '.join(names)}"
+        return f"write provider:model. The providers are {', '.join(names)}"
     vendor = VENDORS[likely]
     lacks_key = vendor.needs_key != "never" and not _vendor_key(likely)
     variable = f", with its key in {vendor.key_env}" if lacks_key else ""
@@ -116,15 +122,15 @@ def _advice(text: str, names: Sequence[str]) -> str:
 
 
 def _refuse_slip(model: str, names: Sequence[str]) -> None:
-    """Raises `ConfigError` for a misspelt provider: `anthropc:claude-...` would otherwise pass as one of a package that is not
-    installed."""
+    """Raises `ConfigError` for a misspelt provider: `anthropc` in `anthropc:claude-...` would otherwise be taken for a provider
+    of a package that is not installed."""
     prefix, colon, _ = model.partition(":")
     if colon and close_names(prefix, names, limit=1):
         raise ConfigError(f"model {model!r}: no provider {prefix!r}; {did_you_mean(prefix, names)}")
 
 
 def provider_of(settings: Settings, registry: Registry | None = None, parts: Parts | None = None) -> Provider:
-    """Returns the provider that the settings name. Raises `ConfigError` if it lacks a key or an address."""
+    """Returns the provider that the settings name. Raises `ConfigError` if its key or address is missing."""
     registry, parts = registry or Registry(), parts or Parts(bounds=settings.bounds)
     name, model = served_by(settings, registry)
     upstream = settings.upstream
@@ -140,7 +146,8 @@ def provider_of(settings: Settings, registry: Registry | None = None, parts: Par
 
 
 def fallbacks_of(settings: Settings, registry: Registry | None = None, parts: Parts | None = None) -> Sequence[Entry]:
-    """Returns the fallbacks of that provider, in order. Raises `ConfigError` naming the one that lacks a key or an address."""
+    """Returns the models that are asked in turn if the first one fails. Raises `ConfigError`, with the number of the fallback, if
+    a key or an address is missing."""
     registry, parts = registry or Registry(), parts or Parts(bounds=settings.bounds)
     entries = []
     for number, fallback in enumerate(settings.fallback, start=1):
@@ -164,8 +171,8 @@ def _fallback(settings: Settings, fallback: FallbackSettings, registry: Registry
 def provider_config(settings: Settings, name: str, *, url: str | None) -> Mapping[str, Any]:
     """Returns the settings in a provider's table `[provider.NAME]`.
 
-    If another address is named elsewhere (`url`), the address and the key of the table do not count: a key goes to the address
-    that it belongs to.
+    If the settings name another address elsewhere (`url`), the address and the key of the table are omitted, because a key is
+    sent only to the address that it belongs to.
     """
     table = settings.provider.get(name, {})
     return table if url is None else {key: value for key, value in table.items() if key not in ("base_url", "key_env")}
@@ -206,7 +213,8 @@ def _variable_of_fallback(settings: Settings, name: str) -> str | None:
 
 
 def key_of(settings: Settings, registry: Registry | None = None) -> str | None:
-    """Returns the upstream's key, from the environment."""
+    """Returns the upstream's key from the environment. None: it is not set, or the settings name no key for an address that is
+    not the vendor's own."""
     if settings.upstream.key_env is None:
         name, _ = asked_of(settings, registry)
         config = provider_config(settings, name, url=settings.upstream.url)
@@ -216,8 +224,8 @@ def key_of(settings: Settings, registry: Registry | None = None) -> str | None:
 
 
 def has_own_key(settings: Settings, registry: Registry | None = None) -> bool:
-    """Returns True if the upstream is asked with a key of ours, so that no client's key is forwarded.
+    """Returns True if the upstream is asked with the operator's key, so that no client's key is forwarded.
 
-    A provider whose variable is unknown here finds its key itself.
+    It is also True for a provider whose variable is unknown here, because such a provider finds its key itself.
     """
     return key_variable(settings, registry) is None or key_of(settings, registry) is not None

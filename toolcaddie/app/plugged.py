@@ -1,4 +1,4 @@
-"""The parts that settings name, made by the registry."""
+"""Makes the parts that the settings name, such as sources, sinks and embedders, with the registry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = Logger(__name__)
 
 
 def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: bool = False) -> list[ToolSource]:
-    """Returns the sources of the settings, not yet opened. `needed`: raises `ConfigError` if there are none."""
+    """Returns the sources of the settings, not yet opened. If `needed` is True, it raises `ConfigError` if there are none."""
     if needed and not settings.catalogs and not settings.source:
         raise ConfigError(
             "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module) or set catalogs in toolcaddie.toml"
@@ -48,9 +48,9 @@ def _source(part: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
 
 
 def sinks_of(settings: Settings, registry: Registry, parts: Parts) -> list[EventSink]:
-    """Returns every installed sink that needs no settings, ours among them, and those of the settings.
+    """Returns the sinks, the receivers of events: every installed one that needs no settings, and those of the settings.
 
-    An installed sink that cannot be loaded or made is omitted, with an error in the log; `toolcaddie plugins` shows it too.
+    An installed sink that cannot be loaded or made is omitted, and the error is logged; `toolcaddie plugins` shows it too.
     """
     names = [part.type for part in settings.sink]
     installed = [name for name in registry.names("sink") if name not in names]
@@ -63,7 +63,7 @@ def _installed_sink(name: str, registry: Registry, parts: Parts) -> EventSink | 
         if _needs_settings(registry, "sink", name):
             return None
         sink: EventSink = registry.make("sink", name, {}, parts)
-    except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
+    except Exception as error:  # noqa: BLE001  code of another package: whatever it raises, the server starts
         log.error("sink_left_out", plugin=name, error=str(error.__cause__ or error))
         return None
     return sink
@@ -80,18 +80,18 @@ def all_of(socket: str, settings: Sequence[PartSettings], registry: Registry, pa
 
 
 def one_of(socket: str, settings: PartSettings | None, registry: Registry, parts: Parts) -> Any:
-    """Returns the part of a socket that holds only one; None: the settings name none."""
+    """Returns the part of a socket for which the settings name at most one part. None: they name none."""
     return None if settings is None else registry.make(socket, settings.type, settings.config, parts)
 
 
 def store_of(settings: Settings, registry: Registry, parts: Parts) -> Store | None:
-    """Returns the store of the settings, or that of the host if they name none."""
+    """Returns the store of the settings, or the store in `parts` if they name none."""
     store: Store | None = one_of("store", settings.store, registry, parts)
     return parts.store if store is None else store
 
 
 def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore | None:
-    """Returns the cache of results; None: the one in memory, whose size the tool configuration limits."""
+    """Returns the cache of results. None: the runtime's own cache in memory, whose size the tool configuration limits."""
     keep = settings.cache.keep
     if keep == "memory" or (keep == "database" and parts.store is None):
         return None
@@ -102,7 +102,7 @@ def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore
 def rankers_of(
     names: Sequence[str], settings: Settings, registry: Registry, parts: Parts
 ) -> Mapping[str, RankerFactory]:
-    """Returns the installed rankers that the preset names; an unknown name is refused by the selector, with a list."""
+    """Returns the installed rankers that the preset names. The selector refuses an unknown name, with a list of the names."""
     installed = [name for name in registry.names("ranker") if name in names]
     return {name: registry.make("ranker", name, settings.ranker.get(name), parts) for name in installed}
 
@@ -110,7 +110,7 @@ def rankers_of(
 def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedder | RemoteEmbedder | None:
     """Returns the embedder of the settings; None: there is none.
 
-    Only settings that are set are passed to it, so that an embedder can refuse those it does not have.
+    Only values that are set are passed to the embedder, so that it can refuse a setting it does not have.
     Raises `ConfigError`.
     """
     embedding = settings.embedding
@@ -135,7 +135,7 @@ def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedde
 
 
 class SourceStates:
-    """The last state of every source; each change is also reported."""
+    """Records the last state of every source, and passes each change to `report`."""
 
     def __init__(self, report: Callable[[SourceStatus], None]) -> None:
         self._report = report

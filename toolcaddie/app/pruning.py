@@ -1,4 +1,4 @@
-"""Removes old runs while a server serves requests."""
+"""Removes old runs while `toolcaddie serve` serves requests."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ BY_SERVE = "toolcaddie serve"
 """Name of the pruner in the record of a pruning."""
 
 _EVERY = 3_600.0
+"""Seconds between two prunings."""
 _PAUSE = 0.05
 """Seconds between two batches, so that requests have the database most of the time."""
 

@@ -38,7 +38,7 @@ from toolcaddie.sources.life import log_status
 from toolcaddie.util.replacing import replace
 
 ATTEMPTS = 3
-"""Requests to a model until it answers, unless `upstream.attempts` is set."""
+"""The largest number of requests to a model for one answer, unless `upstream.attempts` is set."""
 
 
 def host_parts(
@@ -61,10 +61,10 @@ def runtime_of(
     registry: Registry | None = None,
     parts: Parts | None = None,
 ) -> Runtime:
-    """Returns a runtime over these parts with everything else as the settings say.
+    """Returns a runtime with these parts; the settings determine everything else.
 
-    `attempts`: requests to a model until it answers. `asks`: False for commands that send no request, so that no key is needed.
-    The parts that the settings name are made by `registry` with the `parts` of this host.
+    `attempts`: the largest number of requests to a model for one answer. `asks`: False for commands that send no request to a
+    model, so that no key is needed. The parts that the settings name are made by `registry`, which passes `parts` to them.
     """
     registry, parts = registry or Registry(), parts or host_parts(settings)
     embedder = embedder_of(settings, registry, parts)
@@ -105,10 +105,10 @@ def runtime_of(
 
 
 def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
-    """Returns the requests to a model until it answers.
+    """Returns the largest number of requests to a model for one answer.
 
-    A client that retries by itself gets the error at once; otherwise its attempts would multiply with ours, and a provider's
-    waiting time would be spent twice.
+    A client that retries by itself gets the error at once. Otherwise each of its attempts would cause several here, and the time
+    that a provider asks to wait would be spent twice.
     """
     return settings.upstream.attempts or (1 if clients_retry else ATTEMPTS)
 
@@ -127,12 +127,13 @@ def _capabilities(settings: Settings) -> Sequence[Capabilities]:
 
 
 def experience_of(settings: Settings) -> Experience | None:
-    """Returns an empty memory as the settings describe it; None: learning is off."""
+    """Returns an empty experience, the memory of learned requests, with the settings of learning. None: learning is off."""
     return Experience(settings.learning) if settings.learning.enabled else None
 
 
 def offline(settings: Settings) -> Runtime:
-    """Returns a runtime that selects, explains and prices for the settings' model; it sends no request and needs no key.
+    """Returns a runtime that selects, explains and computes prices for the model of the settings. It sends no request to a model
+    and needs no key for one.
 
     A database is opened only if an embedder is set: its vectors are stored there for the next command. Sources that connect
     to something are opened for their tools and closed again. If learning is on, the runtime has learned from the log and the
@@ -161,7 +162,8 @@ def _with_database(module: str) -> Any:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """Returns the enabled tools of the settings' sources. Raises `ConfigError` if none is named or one cannot be used."""
+    """Returns the enabled tools of the settings' sources. Raises `ConfigError` if the settings name no source, or a source cannot
+    be used."""
     sources, enabled = _definitions(settings, Registry(), host_parts(settings)), settings.catalog.categories
     catalog = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
     if enabled is None:
@@ -172,7 +174,8 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def _definitions(settings: Settings, registry: Registry, parts: Parts) -> Sequence[ToolSource]:
-    """Returns the sources; one that connects to something is opened once and replaced by its tools."""
+    """Returns the sources. If one of them connects to something, all are opened once, closed again, and replaced by sources with
+    the tools that they had."""
     sources = sources_of(settings, registry, parts, needed=True)
     combined = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=parts.emit)
     if combined.is_open:

@@ -1,4 +1,5 @@
-"""The first entries of a memory if learning is on: the operator's log and the recorded runs."""
+"""Collects the requests that a runtime learns from at start if learning is on: those of the file `learning.log`, and the recorded
+runs."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
 
 
 def _exists(url: str) -> bool:
-    """Returns True if there is a database: a command that only reads must not create a file."""
+    """Returns False if the database is an SQLite file that does not exist: opening it would create it, and a command that only
+    reads must not do that."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return True

@@ -10,8 +10,8 @@ from toolcaddie.core.tool import JsonObject
 
 
 class Unasked:
-    """Implements `ports.Provider`. Its models have the prices and capabilities of the provider `name`; every request raises
-    `ConfigError`."""
+    """A provider that refuses every request with `ConfigError`. Its models have the prices and capabilities of the provider
+    `name`. It implements `ports.Provider`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -10,7 +10,8 @@ from toolcaddie.storage.database import Database
 
 
 class StoreOnDemand:
-    """Implements `ports.Store` over the database at `url`. A lease ends with the call that takes it."""
+    """Stores documents in the database at `url`, which each call opens and closes. So a lease ends with the call that takes it.
+    It implements `ports.Store`."""
 
     def __init__(self, url: str) -> None:
         self._url = url

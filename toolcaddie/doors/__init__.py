@@ -1,1 +1,2 @@
-"""Doors translate between the outside and a `RunRequest`; they never decide."""
+"""The doors, through which requests reach Toolcaddie: the command line and the gateway. They convert requests to `RunRequest`s
+and results to output, and make no decisions about tools."""

@@ -1,1 +1,1 @@
-"""Arguments of the public functions, checked by name and read into our own words."""
+"""Converts the arguments of `Runtime`, `Picker` and their methods to Toolcaddie's own types, and refuses wrong ones by name."""

@@ -38,11 +38,13 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "cache": (("get", "put", "level"), "an object with these methods, see ports.CacheStore"),
     "clock": (("__call__",), "a function that returns seconds, such as time.time"),
 }
+"""Arguments that are one part: the members that it must have, and the end of the error message."""
 _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "fallbacks": ((), "providers, see docs/providers.md"),
     "middleware": (("__call__",), "an async function, see ports.Middleware"),
     "sinks": (("emit",), "an object with these methods, see ports.EventSink"),
 }
+"""Arguments that are a list of parts; values as in `_PARTS`."""
 _MAPPINGS = ("rankers", "bots")
 
 
@@ -108,6 +110,7 @@ def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[Too
 
 
 def _check_needed(source: ToolSource, dependencies: Collection[type]) -> None:
+    """Raises `ConfigError` for a function that takes an object of a type which is not among the dependencies."""
     for tool, parameter, kind in source.needed() if isinstance(source, FunctionSource) else ():
         if kind not in dependencies:
             raise ConfigError(

@@ -104,11 +104,11 @@ def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunReque
         history = messages_from(options["messages"]) if "messages" in options else ()
         others = {name: value for name, value in options.items() if name != "messages"}
         request = RunRequest(messages=(*history, *own), **others)
-    return _in_our_words(request)
+    return _in_own_types(request)
 
 
 def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, ...]:
-    """Returns a text, a message or a sequence of messages as messages. Raises `RequestError` naming the item."""
+    """Converts a text, a message or a sequence of messages to `Message`s. Raises `RequestError` naming the item."""
     if isinstance(argument, str):
         return (Message(role="user", content=argument),)
     if isinstance(argument, Message):
@@ -138,7 +138,8 @@ def _message(value: Any, where: str) -> Message:
 
 
 def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
-    """Returns the tool of a chat definition, which is sent unchanged. `at` is its index in `param`, for errors.
+    """Returns the tool of a definition in OpenAI's chat format; the definition is sent unchanged. `at` is its index in `param`,
+    for error messages.
 
     Raises `CatalogError`.
     """
@@ -162,9 +163,9 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         raise RequestError(f"there is no option {name!r}; {advice}", param=name)
 
 
-def _in_our_words(request: RunRequest) -> RunRequest:
-    """Returns the request with its messages and tools as `Message`s and `Tool`s: the same object if it has them already, as most
-    do."""
+def _in_own_types(request: RunRequest) -> RunRequest:
+    """Returns the request with its messages and tools converted to `Message`s and `Tool`s. Most requests need no conversion and
+    are returned unchanged."""
     # A list first: a tuple made of an iterator leaves memory in the free lists of the interpreter with every request.
     kinds = tuple([type(value) for value in _checked_values(request)])
     if wrong := _wrong_option(kinds):

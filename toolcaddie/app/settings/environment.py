@@ -29,7 +29,7 @@ log = Logger(__name__)
 
 
 def with_environment(settings: Struct, environ: Mapping[str, str]) -> tuple[Struct, Mapping[Path, str]]:
-    """Returns the settings with the values of the environment in them, and the variables by the key that they set.
+    """Returns the settings with the values of the environment in them, and the name of the variable that set each of these keys.
 
     Raises `ConfigError` naming the variable.
     """
@@ -53,7 +53,8 @@ def with_environment(settings: Struct, environ: Mapping[str, str]) -> tuple[Stru
 
 
 def _check(name: str, path: Path, value: Any) -> None:
-    """Raises `ConfigError` naming the variable. It is checked alone, because an error in the whole names only the key."""
+    """Raises `ConfigError` naming the variable if its value is wrong. The value is converted alone, because an error in the
+    conversion of all settings names only the key."""
     alone: Any = value
     for step in reversed(path):
         alone = {step: alone}
@@ -65,7 +66,8 @@ def _check(name: str, path: Path, value: Any) -> None:
 
 
 def _warn_of_likely_slip(name: str, variables: Iterable[str]) -> None:
-    """Logs an unknown variable if its name is close to one of ours. It is no error: platforms set some with our prefix."""
+    """Logs an unknown variable if its name is similar to a known one. It is no error, because platforms set variables with the
+    same prefix."""
     close = close_names(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in variables], limit=1)
     if close:
         log.warning("unknown_environment_variable", name=name, did_you_mean=PREFIX + close[0])

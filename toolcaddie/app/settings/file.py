@@ -17,7 +17,7 @@ DEFAULT_FILE = "toolcaddie.toml"
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A parsed TOML file. `name` is None if there is none."""
+    """A parsed TOML file. `name` is None if there is no file."""
 
     name: str | None
     text: str
@@ -30,7 +30,8 @@ class SettingsFile:
 
 
 def read_file(path: Path | None) -> SettingsFile:
-    """Returns the file at `path`. Without a path it is that of the current folder, and an empty one if that does not exist.
+    """Returns the file at `path`. Without a path it is `toolcaddie.toml` of the current folder; if that does not exist, the
+    result is empty.
 
     Raises `ConfigError`.
     """
@@ -61,6 +62,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 
 
 def _line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """Returns the line of a key, or of the nearest table around it. None: the text has neither."""
     best, line = 0, None
     table: tuple[str, ...] = ()
     last_items: dict[tuple[str, ...], int] = {}
@@ -82,7 +84,7 @@ def _line_of(text: str, path: tuple[str, ...]) -> int | None:
 
 
 def _numbered(names: Sequence[str], last_items: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
-    """Returns a table's path with the index of the item after the name of each list: TOML means the last item so far."""
+    """Returns a table's path with an index after the name of each list: in TOML such a name stands for the last item so far."""
     path: list[str] = []
     for length, name in enumerate(names, start=1):
         path.append(name)

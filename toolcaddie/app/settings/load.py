@@ -48,23 +48,24 @@ T = TypeVar("T")
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _SECRETS = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
-"""Keys of a part's settings that may hold no secret in a file: the part takes the name of a variable instead."""
+"""Keys of a part's settings that are refused in a file, because their values are secrets. The part takes the name of an
+environment variable instead."""
 
 _ADVICE: Mapping[tuple[str, ...], str] = {
     ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"',
     ("limits", "turns"): "the limit of executed tool calls is now limits.calls; write calls = 75 instead of turns = 75",
 }
-"""Advice for keys that are often written into the wrong table, or have another name by now."""
+"""Advice for keys that are often written into the wrong table, or had another name in earlier versions."""
 
 
 def load_settings(
     path: Path | None = None, *, environ: Mapping[str, str] | None = None, registry: Registry | None = None
 ) -> Settings:
-    """Returns the settings of a file with the environment on top.
+    """Returns the settings of a file; environment variables override them.
 
     Without `path` the file is `toolcaddie.toml` of the current folder; if there is none, the defaults count. `registry` has the
-    parts that tables such as `[[source]]` name. Raises `ConfigError` naming the key, file and line, or the variable. An
-    unknown variable with our prefix is logged, not refused, because platforms set some of their own.
+    parts that tables such as `[[source]]` name. Raises `ConfigError` naming the key, file and line, or the variable. An unknown
+    variable that begins with TOOLCADDIE_ is not refused, because platforms set such variables; it is logged if it looks misspelt.
     """
     file, registry = read_file(path), registry or Registry()
     _refuse_unknown(file, file.data, file_schema(), ())
@@ -136,6 +137,7 @@ def _part(table: Mapping[str, Any]) -> PartSettings:
 
 
 def _laid_over(base: T, name: str, overrides: Mapping[str, Any]) -> T:
+    """Returns `base` with the values of the table `name`, which override its fields."""
     if not overrides:
         return base
     written = {key: "off" if value is None else value for key, value in overrides.items()}
@@ -155,7 +157,7 @@ def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> N
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings, registry)
     keep = settings.cache.keep
-    # The default is always there, and listing the installed caches takes longer than all other checks together.
+    # The default cache always exists, and listing the installed caches takes longer than all other checks together.
     if keep != CacheSettings().keep and keep not in (caches := registry.names("cache")):
         there = choices(keep, caches)
         raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {keep!r}; {there}")
@@ -180,8 +182,8 @@ def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, .
 
 
 def _check_named_tables(file: SettingsFile) -> None:
-    """Raises `ConfigError` for a table such as `[bots.NAME]`. Each is checked alone, because an error in the whole
-    omits its name."""
+    """Raises `ConfigError` for a wrong value in a table such as `[bots.NAME]`. Each table is converted alone, because an error in
+    the conversion of the whole file omits its name."""
     for table, kind in table_fields(file_schema()).items():
         if (inner := named_tables(bare(kind))) is not None:
             for name, values in _table(file.data.get(table)).items():
@@ -203,7 +205,7 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def _check_names(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:
-    """Raises `ConfigError` for an unknown preset or default bot."""
+    """Raises `ConfigError` for an unknown preset or default bot. `origins` has the environment variable that set a key."""
     if settings.preset not in PRESETS:
         there = choices(settings.preset, PRESETS)
         raise ConfigError(f"{_place(file, origins, 'preset')}: no preset {settings.preset!r}; {there}")
@@ -263,7 +265,7 @@ def _check_part(
         raise ConfigError(f"{file.place((*path, 'required'))}: {dotted((*path, 'required'))}: write true or false")
     if "required" in table and socket != "source":
         where = (*path, "required")
-        raise ConfigError(f"{file.place(where)}: unknown key {dotted(where)!r}; only a source may be absent")
+        raise ConfigError(f"{file.place(where)}: unknown key {dotted(where)!r}; only a source has this key")
     config = {key: value for key, value in table.items() if key not in ("type", "required")}
     _check_config(file, registry, socket, name, config, path)
 
@@ -298,7 +300,7 @@ _WRONG_KEY = re.compile(r"toolConfig(?:\.(\w+))?: (?:unknown key )?'([^']+)'")
 
 
 def _check_tool_config(file: SettingsFile, table: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` with the line of the key."""
+    """Raises `ConfigError` for a wrong key or value of `[tool_config]`, with its line."""
     try:
         ToolConfig.of(table)
     except ConfigError as error:

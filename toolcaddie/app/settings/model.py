@@ -22,15 +22,17 @@ DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
 Age = Annotated[
     str, Meta(pattern=r"^(off|[1-9][0-9]{0,5}[mhdw])\Z", description='such as "12h", "90d" or "8w", or "off"')
 ]
-"""A length of time."""
+"""A length of time, or "off"."""
 
 Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}[mhdw]\Z", description='such as "12h", "30d" or "8w"')]
-"""A length of time that is never off."""
+"""A length of time, which cannot be "off"."""
 
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 
 class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The address at which the gateway listens."""
+
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8321
     """0: any free port."""
@@ -41,14 +43,13 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `key_env` names the variable that holds it."""
 
     provider: str | None = None
-    """A name of the entry points `toolcaddie.providers`. None: the provider named in `model`, or openai."""
+    """The name of an installed provider. None: the provider named in `model`, or openai."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
     key_env: Variable | None = None
     """None: the provider's own variable."""
     attempts: Annotated[int, Meta(ge=1, le=20)] | None = None
-    """Requests until it answers, including the first. None: 3, or 1 if the client repeats requests
-    itself."""
+    """The largest number of requests for one answer, including the first. None: 3, or 1 if the client repeats requests itself."""
 
 
 class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,22 +67,27 @@ class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Stored answers to requests that carry an `idempotency-key`."""
 
     keep_hours: Annotated[float, Meta(gt=0, le=8_760)] = 24.0
+    """Hours for which an answer is stored."""
     answer_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = 1024 * 1024
-    """A larger answer is not stored; even so, its request is not run again."""
+    """Size in bytes above which an answer is not stored. Its request is not run again even so."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The log of the process."""
+
     level: Literal["debug", "info", "warning", "error"] = "info"
     json: bool = False
+    """True: each line of the log is a JSON object."""
 
 
 class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The model that names the categories of a request; `selection.classify` says when it is asked. Without a `model` or `type`
-    there is no such first stage."""
+    """The classifier, a model or a plugin that names the categories of a request; `selection.classify` says when it is asked. If
+    neither `model` nor `type` is set, there is no classifier."""
 
     type: str | None = None
-    """A classifier of the registry instead of a model; `options` are its settings."""
+    """The name of an installed classifier that is used instead of a model."""
     options: dict[str, Any] = {}
+    """The settings of that installed classifier."""
     model: str | None = None
     url: HttpUrl | None = None
     """None: the address of the model that answers requests."""
@@ -89,9 +95,9 @@ class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """None: the key of `upstream`, which is sent to `upstream.url` only."""
     timeout: Seconds = 10.0
     most: Annotated[int, Meta(ge=1)] = 5
-    """Maximum number of categories taken from an answer."""
+    """The largest number of categories that are taken from an answer."""
     url_category: str = ""
-    """Added if the message contains a web address; empty: none."""
+    """The category that is added if the message contains a web address. Empty: no category is added."""
     examples: dict[str, tuple[str, ...]] = {}
     """Categories by example message."""
 
@@ -101,7 +107,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     alone."""
 
     embedder: str | None = None
-    """A name of the entry points `toolcaddie.embedders`: minilm, endpoint, fastembed, or another package's."""
+    """The name of an installed embedder: minilm, endpoint, fastembed, or an embedder of another package."""
     model: str | None = None
     url: HttpUrl | None = None
     """Address of an endpoint, with `/v1`."""
@@ -112,7 +118,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dimensions: Annotated[int, Meta(ge=1, le=16_384)] | None = None
     """Length of a vector, requested from an endpoint; None: the length that its model returns."""
     patience: Seconds = 1.0
-    """Maximum wait of a request for its vectors; after that its tools are found by words alone."""
+    """Seconds that a request waits for its vectors; after that its tools are found by words alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +128,9 @@ class Learning(LearningSettings):
 
     enabled: bool = False
     from_trail: Count = 5_000
-    """Recorded runs that are learned from at start; 0: none."""
+    """The largest number of recorded runs that are learned from at start; 0: none."""
     log: str | None = None
-    """A file of labelled requests that teaches everybody."""
+    """A file of labelled requests that are learned from at start."""
 
 
 class DeliverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,18 +145,19 @@ class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mode: CacheMode | UnsetType = UNSET
     """Overrides `presets.Preset.cache`."""
     keep: Annotated[str, Meta(min_length=1)] = "memory"
-    """A cache of the registry. `database`: shared by all processes, and still there after a restart."""
+    """The name of an installed cache. `database` is shared by all processes, and its results are still there after a restart."""
 
 
 class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Durability of records, and their retention."""
 
     durable: Literal["intent", "answer"] = "intent"
-    """The events that wait for the disk: calls that may act, or also the end of each answer."""
+    """The moments at which a run waits until its events are on the disk. "intent": before a call that may act. "answer": also at
+    the end of each answer."""
     keep: Age = "off"
-    """Age at which `serve` removes runs that have ended; off: never."""
+    """The age at which `serve` removes runs that have ended; "off": never."""
     lease: Annotated[float, Meta(gt=0, le=3_600)] = 3.0
-    """Seconds without a heartbeat after which a process counts as gone and others settle its runs."""
+    """Seconds without a heartbeat after which a process counts as gone, so that another process ends its open runs."""
 
 
 class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,20 +168,21 @@ class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The enabled part of the catalogs, and the size of a page of it."""
+    """The enabled categories of the catalogs, and the number of tools on a page of a list."""
 
     categories: tuple[str, ...] | None = None
     """Enabled categories; None: all. Tools of other categories are not loaded, listed, searched or run."""
     page_size: Annotated[int, Meta(ge=1, le=500)] | UnsetType = UNSET
     """Overrides `presets.Preset.page_size`."""
     replace_reserved: tuple[str, ...] = ()
-    """Reserved names that tools of the catalogs may have even so."""
+    """Reserved names that tools of the catalogs may have nevertheless."""
 
 
 class PartSettings(Struct, frozen=True, kw_only=True):
-    """A part by the name of its factory in the registry: a table `[[source]]`, `[[sink]]`, `[policy]` and so on."""
+    """A replaceable part that the registry makes: a table `[[source]]`, `[[sink]]`, `[policy]` and so on."""
 
     type: str
+    """The name of the factory that makes the part."""
     config: Mapping[str, Any] = {}
     """The keyword parameters of the factory."""
     required: bool = True
@@ -182,7 +190,7 @@ class PartSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings. The options of a command are laid over them with `replace`, which makes a changed copy."""
+    """All settings. A command applies its options with `replace`, which makes a changed copy."""
 
     preset: str = "default"
     model: str | None = None
@@ -192,6 +200,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: tuple[PartSettings, ...] = ()
     """Sources with settings of their own, in addition to `catalogs`."""
     sink: tuple[PartSettings, ...] = ()
+    """Sinks, which receive the events of runs, in addition to installed sinks that need no settings."""
     middleware: tuple[PartSettings, ...] = ()
     """Middleware around every call; the first is the outermost."""
     meta_tool: tuple[PartSettings, ...] = ()
@@ -232,7 +241,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_config: dict[str, Any] | None = None
     """Input of `ToolConfig.of`, in camelCase or snake_case. None: the model decides whether to call tools."""
     capabilities: tuple[Capabilities, ...] = ()
-    """Rows that stand above the shipped ones."""
+    """Rows of the table of model capabilities that take precedence over the rows of Toolcaddie."""
     bots: dict[str, Bot] = {}
     roles: dict[str, Role] = {}
     default_bot: str | None = None

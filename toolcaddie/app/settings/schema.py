@@ -1,4 +1,4 @@
-"""The types of all tables of a settings file, and error messages for values of another type.
+"""The types of all tables of a settings file, and the error messages for values of a wrong type.
 
 Most tables are classes of `model`. `[limits]`, `[budget]`, `[selection]`, `[learning]` and `[[capabilities]]` are derived from
 the class that their values become: a new limit is a field there and nothing else.
@@ -27,17 +27,19 @@ from toolcaddie.util.suggest import did_you_mean
 from toolcaddie.util.tables import arms, partial_table
 
 LAID_OVER: Mapping[str, type[Any]] = {"selection": SelectionSettings, "budget": Budget, "limits": Limits}
-"""Tables whose keys are fields of a class of the core, laid over the preset's."""
+"""Tables whose keys are the fields of these classes; their values override those of the preset."""
 DERIVED: Mapping[str, type[Any]] = {"learning": Learning}
-"""Tables whose keys are the fields of the class that they become, so that a file may say "off" for None."""
+"""Tables that become an instance of these classes. Their types are derived from the classes, so that a file may say "off" where
+a field takes None."""
 
 PART_LISTS = ("source", "sink", "middleware", "meta_tool")
-"""Sockets with several parts: tables under a header in double brackets."""
+"""Sockets (kinds of parts) with any number of parts in a file, each in a table under a header in double brackets."""
 SINGLE_PARTS = ("policy", "approver", "store")
+"""Sockets with at most one part in a file."""
 PARTS_BY_NAME = ("ranker", "embedder", "provider")
 """Sockets whose parts are named by another setting: each part has a table with its name."""
 COMPLETED_ELSEWHERE = ("embedder", "provider")
-"""Sockets whose parts also get settings from other tables, so that a required one may be absent from their own."""
+"""Sockets whose parts also get settings from other tables, so that a required setting may be missing in their own table."""
 
 NAME_ITS_VARIABLE = "name the environment variable that holds it"
 LOOKS_LIKE_A_KEY = f"this looks like a key; {NAME_ITS_VARIABLE}"
@@ -47,7 +49,8 @@ Path = tuple[str, ...]
 
 @cache
 def file_schema() -> type[Struct]:
-    """Returns the type of a whole settings file: `Settings` with the tables that are held in another form there."""
+    """Returns the type of a whole settings file: `Settings`, with the types of the file for the tables that `Settings` holds in
+    another form."""
     return msgspec.defstruct(
         "File",
         [(item.name, *_column(item)) for item in msgspec.structs.fields(Settings)],

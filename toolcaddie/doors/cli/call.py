@@ -1,4 +1,4 @@
-"""`toolcaddie call`: one tool, through every gate and into the trail, without a model."""
+"""`toolcaddie call`: calls one tool without a model, with all checks of a run, and records the call in the trail."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _arguments(text: str | None) -> dict[str, Any]:
 
 
 def _pairs(pairs: Sequence[str], schema: JsonObject) -> dict[str, Any]:
-    """Returns arguments from `key=value` words; a value whose schema is not text is read as JSON."""
+    """Returns arguments from `key=value` words. A value is read as JSON unless the tool's schema says that it is text."""
     properties = schema.get("properties") or {}
     arguments: dict[str, Any] = {}
     for pair in pairs:
@@ -126,4 +126,4 @@ def _value(text: str, schema: Any) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text  # the check against the schema reports it, in terms of the expected type
+        return text  # if a text is not valid here, the check against the schema names the expected type

@@ -1,4 +1,4 @@
-"""`toolcaddie chat`: a conversation, from a terminal or from the lines of a pipe."""
+"""`toolcaddie chat`: holds a conversation with the model, from a terminal or from the lines of a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolcaddie completion SHELL`: the script that makes the shell complete commands, options and names."""
+"""`toolcaddie completion SHELL`: prints the script that makes the shell complete commands, options and names."""
 
 from __future__ import annotations
 

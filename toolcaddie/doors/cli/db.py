@@ -21,7 +21,7 @@ from toolcaddie.storage.retention import Pruned, Statistics
 T = TypeVar("T")
 
 _BATCH = 200
-"""Runs removed at once: more than a server's own pruning removes, because a person waits for the end."""
+"""Number of runs that are removed at once. It is larger than in a server's own pruning, because a person waits for the end."""
 
 
 @click.group(

@@ -1,4 +1,5 @@
-"""`toolcaddie why --delivery`: the weighed ways of sending the tools, the chosen one, and its expected cost."""
+"""`toolcaddie why --delivery`: explains how the tools are sent to the model. It prints the ways that were compared, the chosen
+way, and their expected costs."""
 
 from __future__ import annotations
 
@@ -22,23 +23,26 @@ from toolcaddie.doors.cli.output import note_degraded, print_json, print_table
 from toolcaddie.doors.cli.trail import events_of
 
 Data = Mapping[str, Any]
-"""The JSON of a delivery or a part of it; the same for a message and a recorded run, as far as the trail goes."""
+"""The JSON of a delivery or a part of it. A recorded run has the same keys as a message, except those that the trail lacks."""
 
 _LATER = {
-    "array": "tools that join later go into the array; what stands behind them is billed again",
-    "text": "tools that join later are shown behind the conversation, as text, and called through execute_tool",
-    "reference": "tools that join later are made known behind the conversation, by the provider's own means",
+    "array": "tools that join later are added to the array; everything after it is billed again",
+    "text": "tools that join later are shown as text after the conversation, and called through execute_tool",
+    "reference": "tools that join later are announced after the conversation, by the provider's own means",
 }
-_EXPECTED = "* chosen; expected: what the tools cost until the conversation ends, in tokens of fresh input"
+"""Sentences by the way in which later tools are sent."""
+_EXPECTED = "* the chosen way; expected: what the tools cost until the conversation ends, in tokens of fresh input"
 
-_GOES_ON = "planned as for chat and gateway, where a conversation goes on; --once: as `run` sends it"
-_ONCE = "as `run` sends it: nobody remembers a lone request, so that its selection goes out whole"
+_CONVERSATION = (
+    "This is the plan for the first request of a conversation (chat, gateway); --once shows the plan of `run`"
+)
+_ONCE = "This is the plan of `run`: no later request follows, so the whole selection is sent"
 
 
 def print_for_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
-    """Prints the plan of a conversation's first request, with reasons; `once`: it is the only request."""
+    """Prints the plan of a conversation's first request, with reasons. `once`: True if it is the only request."""
     runtime = offline(settings)
-    # A conversation without an id is planned as a single request, which is not the case worth planning for.
+    # A request without a conversation's id would be planned as a single request.
     request = RunRequest(messages=messages, conversation=None if once else "preview")
     selection, delivery = runtime.preview(request)
     note_degraded(runtime)
@@ -64,7 +68,7 @@ def print_for_message(settings: Settings, messages: Sequence[Message], *, once: 
         print_json(report)
         return
     _print(report)
-    _print_wrapped(_ONCE if once else _GOES_ON)
+    _print_wrapped(_ONCE if once else _CONVERSATION)
 
 
 def print_for_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
@@ -125,7 +129,8 @@ def _first(rows: Mapping[str, Sequence[Data]], kind: str) -> Data:
 
 
 def _billed(answer: Data) -> dict[str, int] | None:
-    """Tokens the provider counted for the first answer; None if there is none, or it took several requests."""
+    """Returns the tokens that the provider counted for the first answer. None: there is no answer, or it took several
+    requests."""
     usage = answer.get("usage")
     if usage is None or answer.get("attempts"):
         return None
@@ -152,11 +157,13 @@ def _print(delivery: Data) -> None:
         _print_options(delivery["options"])
         _print_wrapped(_EXPECTED)
     else:
-        _print_wrapped(f"nothing was weighed: the preset sends its tools one way, {delivery['strategy']}")
+        _print_wrapped(
+            f"nothing was compared: the preset has only one way of sending its tools, {delivery['strategy']}"
+        )
     if delivery["note"]:
         _print_wrapped(f"chosen: {delivery['note']}")
     if delivery["added"]:
-        _print_wrapped(f"added behind the conversation: {', '.join(delivery['added'])}")
+        _print_wrapped(f"added after the conversation: {', '.join(delivery['added'])}")
     if delivery["options"]:
         _print_wrapped(_LATER.get(delivery["later_by"], str(delivery["later_by"])))
     if delivery["bill"] is not None:

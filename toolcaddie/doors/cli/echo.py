@@ -1,7 +1,7 @@
-"""The one place where text goes to a terminal: control characters from outside are spelled out here.
+"""The output of text to a terminal, with the control characters in it spelled out.
 
-The linter bans `click.echo` everywhere else. It is a file of its own because errors are printed without loading the
-library that `output` draws tables with.
+All commands print with these functions. The only exception are the tables of `output`, which does the same with their cells. This
+file is separate from `output`, so that errors are printed without loading the library that draws tables.
 """
 
 from __future__ import annotations

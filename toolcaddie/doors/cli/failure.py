@@ -1,6 +1,6 @@
 """Reports of failures: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
 
-0 fine    1 failed: the provider, the run, the database    2 wrong use: flags, settings, a catalog, a request
+0 success    1 failure of the provider, the run or the database    2 wrong use: flags, settings, a catalog, a request
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ FAILED, WRONG_USE = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
+    """The report of a command's failure."""
+
     kind: str
     """The exception's class name; stable, for scripts."""
     message: str
     exit_code: int
     attempts: tuple[Any, ...] = ()
-    """The requests to a model behind the error, as `message.Attempt`s; not typed so, because --help would load them."""
+    """The requests to a model that led to the error: `message.Attempt`s. Their type is not imported, because that would slow down
+    `--help`."""
 
 
 class CommandFailed(click.ClickException):
@@ -51,7 +54,8 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
     lines = [str(error)]
     if isinstance(error, ProviderRateLimitError) and error.retry_after is not None:
         lines.append(
-            f"the {error.retry_after:g} s it asks for were not waited for; try again then, or name a [[fallback]]"
+            f"the provider asks to wait {error.retry_after:g} s, and this command did not wait; try again then, or name a "
+            "[[fallback]]"
         )
     lines += getattr(error, "__notes__", ())
     attempts = error.attempts if isinstance(error, ProviderError | ToolNotCalledError) else ()

@@ -1,4 +1,4 @@
-"""A conversation read from a file: a JSON array, or one JSON object a line, of {"role", "content"}."""
+"""The option `--history`: reads a conversation from a file, a JSON array or JSON lines of {"role": ..., "content": ...}."""
 
 from __future__ import annotations
 

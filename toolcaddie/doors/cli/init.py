@@ -1,4 +1,4 @@
-"""`toolcaddie init`: a settings file to start from."""
+"""`toolcaddie init`: writes a settings file to start from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolcaddie keys`: the gateway's own API keys."""
+"""`toolcaddie keys`: creates, lists and revokes API keys of the gateway."""
 
 from __future__ import annotations
 

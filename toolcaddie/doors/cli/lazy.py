@@ -1,9 +1,8 @@
-"""A group whose commands are imported when they are used: the one place with a deferred import.
+"""The command group of `toolcaddie`: it imports a command only when it is used. No other file of the command line defers imports.
 
-`toolcaddie --help`, shell completion and `--version` must answer at once, and a command such as `serve` needs a web
-server, a database and a model's client, which take most of a second to load. Everywhere else imports are at the top of
-the file. The list of commands repeats each command's first sentence, because reading it from the command would import
-the command; a test keeps the two equal.
+`toolcaddie --help`, shell completion and `--version` must answer at once, but a command such as `serve` needs a web server, a
+database and a model's client, which take most of a second to load. The list of commands repeats the first sentence of each
+command's help, because reading it from the command would import the command; a test checks that the two are equal.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command, or suggests close names: click's own suggests loaded commands only, and none is loaded."""
+        """Returns the command, or reports an unknown name with a similar one. click itself would suggest only loaded commands,
+        and none is loaded here."""
         if args[0] not in self.lazy and (close := difflib.get_close_matches(args[0], self.lazy, n=1)):
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -50,8 +50,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in self.lazy.items()])
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> NoReturn:
-        """Runs and exits: 0 fine, 2 wrong use, 1 failed, 130 interrupted. An expected error prints one line on stderr and
-        no traceback."""
+        """Runs a command and exits with its code: 0 success, 1 failure, 2 wrong use, 130 interrupted. An expected error prints
+        one line on stderr and no traceback."""
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:
-    """Tells from the bare words, because the error may be that the command line could not be parsed."""
+    """Returns True if `--json` is among the words. They are not parsed, because the error may be that they cannot be."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 

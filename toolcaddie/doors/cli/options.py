@@ -115,9 +115,10 @@ def settings_of(
     bot: str | None = None,
     quiet: bool = True,
 ) -> Settings:
-    """Returns the settings: flags over environment over file over defaults. Configures logging with them.
+    """Returns the settings, and configures logging with them. Flags override environment variables, which override the settings
+    file.
 
-    `quiet`: the command reports its progress itself, so that only errors are logged unless another level was set.
+    `quiet`: True if the command reports its progress itself. Then only errors are logged, unless the settings name another level.
 
     Raises `ConfigError` with the wrong key.
     """
@@ -125,9 +126,8 @@ def settings_of(
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
     check_bot(settings, bot)
-    logging.getLogger("alembic").setLevel(
-        logging.WARNING
-    )  # at info it logs at every start that there was nothing to do
+    # At level info, alembic would log at every start that the database needs no migration.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     return _changed(
         settings,
         catalogs=catalogs or None,

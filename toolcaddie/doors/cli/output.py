@@ -21,20 +21,23 @@ from toolcaddie.util.text import visible_line
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 _UNBOUNDED = 10_000
-"""Width if stdout is not a terminal: a table that goes into a file or a pipe is never cut."""
+"""The width of a table if stdout is not a terminal: in a file or a pipe, no line is wrapped."""
 
-_PREFERRED_LAST, _LEAST_LAST = 36, 20
-"""Least widths of the last column, if its text is that long: `spare` columns are omitted to reach the first; the second
-always holds."""
+_PREFERRED_LAST = 36
+"""Width of the last column below which `spare` columns are omitted, if its text is that long."""
+
+_LEAST_LAST = 20
+"""The smallest width of the last column, if its text is that long, even if the table then is wider than the terminal."""
 
 _GAP = 3
-"""Blanks between two columns."""
+"""Number of blanks between two columns."""
 
 
 def print_json(value: Any, *, one_line: bool = False) -> None:
-    """Prints one JSON document, indented, because people read it as often as scripts; `one_line`: one of many documents.
+    """Prints a JSON document, indented, because people read it as often as scripts. `one_line`: prints it on one line, because
+    other documents follow.
 
-    It decodes to exactly `value`, and contains no raw control character.
+    The document decodes to exactly `value` and contains no raw control character.
     """
     echo_json(msgspec.json.format(msgspec.json.encode(value), indent=-1 if one_line else 2).decode())
 
@@ -48,8 +51,8 @@ def print_table(
 ) -> None:
     """Prints rows below their column names; the columns in `right` are numbers.
 
-    On a narrow terminal the columns in `spare` are omitted in their order, then the last column wraps. The others are
-    never cut, because ids, names and states are copied from them: the terminal breaks the line instead.
+    On a narrow terminal the columns in `spare` are omitted in their order, then the text of the last column is wrapped. The
+    other columns are never cut, because people copy ids, names and states from them: the terminal breaks the line instead.
     """
     cells = [["" if cell is None else visible_line(str(cell)) for cell in row] for row in rows]
     widths = {

@@ -1,4 +1,5 @@
-"""`toolcaddie plugins`: lists the parts that other packages bring, and the errors of those that cannot be used."""
+"""`toolcaddie plugins`: lists the installed parts, Toolcaddie's own and those of other packages, and the errors of parts that
+cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`toolcaddie` itself: the list of commands and the options before them."""
+"""The command `toolcaddie` itself: the list of its subcommands, and the options that precede them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """Options before a command's name, kept as the context's `obj`."""
+    """Options before a subcommand's name. Each subcommand gets them as the context's `obj`."""
 
     config: Path | None = None
     """The settings file of `--config`; None: toolcaddie.toml of this folder, if there is one."""

@@ -1,4 +1,4 @@
-"""`toolcaddie run`: one message, one answer."""
+"""`toolcaddie run`: answers one message."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tupl
 
 
 def note_warnings(settings: Settings) -> None:
-    """Warns of settings that are valid and probably not intended; the log does so if its level was set."""
+    """Prints a remark about settings that are valid but probably not intended. It prints nothing if the level of the log was set,
+    because then the log has these warnings."""
     if settings.log.level != Log().level:
         return
     if is_never_asked(settings):
@@ -79,13 +80,13 @@ def note_warnings(settings: Settings) -> None:
 
 
 def require_model(parts: Assembled) -> None:
-    """Refuses a run without a model's name: an upstream requires it, and here no client of the gateway sends one."""
+    """Raises `UsageError` if no model is named. The model's API requires a name; the gateway would get it from its client."""
     if not parts.practice and not parts.runtime.model:
         raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
 
 
 async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResult:
-    """Runs a request and shows its steps. Raises `CommandFailed` if the run waits for a person."""
+    """Runs a request and shows its steps. Raises `CommandFailed` if the run waits for a person's approval."""
     try:
         async for event in parts.runtime.stream(request):
             steps.show(event)

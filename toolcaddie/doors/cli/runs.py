@@ -1,4 +1,4 @@
-"""`toolcaddie runs`: how the recorded runs stand, or how each call of one ended."""
+"""`toolcaddie runs`: lists recorded runs with their state, or shows the outcome of each call of one run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DETAIL_SHOWN = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSummary:
-    """A call and its outcome. `unknown`: it was begun, and it is not recorded whether it took effect."""
+    """A call and its outcome. The state `unknown` means that the call began, and that its effect is not recorded."""
 
     id: str
     name: str
@@ -47,7 +47,7 @@ class RunRow:
     resumable: bool
     """True if `Runtime.resume` can continue the run."""
     owner: str | None
-    """The process that runs it."""
+    """The process that executes the run. None: the run is not in progress."""
     done: int
     failed: int
     unknown: int
@@ -85,7 +85,8 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
 
 
 def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
-    """Returns the calls of one run in the order of their start. A finished call stays finished, whatever is recorded later."""
+    """Returns the calls of one run in the order of their start. A call with a recorded outcome keeps it, even if a later event
+    says that its outcome is unknown."""
     calls: dict[str, CallSummary] = {}
     for event in events:
         if event.kind not in _CALL_KINDS:
@@ -173,7 +174,7 @@ def _standing(row: RunRow) -> str:
 
 def _print_calls(calls: Sequence[CallSummary]) -> None:
     if not calls:
-        note(f"It called no tool. `toolcaddie trail {LAST}` shows what a run did.")
+        note(f"This run called no tool. `toolcaddie trail {LAST}` shows what the last run did.")
         return
     rows = [
         (call.id, call.name, call.state, shortened(f"{call.arguments} {call.detail}", _DETAIL_SHOWN)) for call in calls

@@ -1,6 +1,6 @@
 """`toolcaddie select`: shows the tools that a message would be given.
 
-It asks no model, and opens the database only for vectors and learned weights, if these are switched on.
+It sends no request to a model. It opens the database only if an embedder is set or learning is on.
 """
 
 from __future__ import annotations

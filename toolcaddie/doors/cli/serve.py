@@ -1,4 +1,4 @@
-"""`toolcaddie serve`: runs the gateway as a process, with its socket and its signals."""
+"""`toolcaddie serve`: runs the gateway. It opens the socket, starts the server, and shuts it down after a signal."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 GRACE_SECONDS = 10
-"""Seconds that requests under way have after a signal; then they are cancelled, and the trail is still written."""
+"""Seconds after a signal in which open requests may end; then they are cancelled, and the trail is still written."""
 
 CUT_SECONDS = 3
 """Seconds that cancelled requests have to record their cancellation."""
 
 _LOOK_SECONDS = 0.02
+"""Seconds between two checks of the open connections at shutdown."""
 _BACKLOG = 2048
+"""The largest number of connections that wait to be accepted."""
 
 
 @click.command(
@@ -107,7 +109,7 @@ async def _serve(
             parts, forwards=not settings.fallback, bounds=settings.bounds, idempotency=settings.idempotency
         )
         config.app = _until_cut(app)
-        # The loaded objects stay: scanning them for garbage would stop all requests for a tenth of a second.
+        # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
         server = _Server(
@@ -119,7 +121,7 @@ async def _serve(
 
 
 def _until_cut(app: App) -> App:
-    """Returns the application with cancellations at shutdown logged as one line instead of a traceback."""
+    """Returns an application that logs a cancellation at shutdown as one line instead of a traceback."""
 
     async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -135,7 +137,8 @@ def _no_app() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Calls `started` once it listens, and leaves the process alive after a signal, so that the trail can be written."""
+    """Calls `started` as soon as it listens, and `cutting` before it cancels requests. After a signal it stops, but the process
+    continues, so that the trail can be written."""
 
     def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], cutting: Callable[[], None]) -> None:
         super().__init__(config)
@@ -148,7 +151,7 @@ class _Server(uvicorn.Server):
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops the server. Requests that are cancelled, also after a second signal, are answered and recorded first."""
+        """Stops the server. Requests that it cancels, also after a second signal, are answered and recorded before it returns."""
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
         time_is_up.cancel()
@@ -158,7 +161,7 @@ class _Server(uvicorn.Server):
                 await self._until_gone()
 
     def _cut(self) -> None:
-        """Cancels all requests under way, each once; each then answers its client and records its end."""
+        """Cancels all open requests, each once. A cancelled request answers its client and records its end."""
         under_way = set(self.server_state.tasks) - self._cut_tasks
         if under_way:
             self._on_cutting()
@@ -167,7 +170,7 @@ class _Server(uvicorn.Server):
         self._cut_tasks |= under_way
 
     async def _until_gone(self) -> None:
-        """Waits until the last bytes are sent: a slow client reads them later than they were written."""
+        """Waits until the last bytes are sent, because a slow client reads them some time after they were written."""
         while self.server_state.tasks or self.server_state.connections:  # noqa: ASYNC110  uvicorn has no event for it
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -184,7 +187,7 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Returns a bound socket. It is bound before anything is opened, so that a port in use is the first error."""
+    """Returns a bound socket. The server binds it before it opens anything else, so that a port in use is reported first."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
@@ -198,6 +201,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refuse_open_door(host: str, *, needs_key: bool) -> None:
+    """Raises `ConfigError` if other machines can reach the server and no API key exists."""
     if not is_loopback(host) and not needs_key:
         raise ConfigError(
             f"--host {host} can be reached from other machines and there is no API key yet; make one with "

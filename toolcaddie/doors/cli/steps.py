@@ -1,4 +1,4 @@
-"""Display of a run while it goes on: its steps on stderr, the answer on stdout."""
+"""Shows a run of `toolcaddie run` or `chat` while it is in progress: its steps on stderr, the answer on stdout."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESULT_SHOWN = 100
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """The results of a run so far; grows with its events."""
+    """The results of a run so far, collected from its events."""
 
     run_id: str = ""
     selection: Selection | None = None
@@ -52,7 +52,7 @@ class Progress:
     """The first delivery of tools."""
     calls: list[CallFinished] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
-    """The requests of those answers that needed several."""
+    """The requests to models, for those answers that needed more than one request."""
     result: RunResult | None = None
     pending: bool = False
 
@@ -75,15 +75,15 @@ class Progress:
 
 
 class Steps:
-    """Prints a run's events. `quiet`: nothing but a spinner on a terminal. `live`: prints the answer as it comes; otherwise
-    the caller prints it."""
+    """Prints the events of a run. `quiet`: prints only a spinner on a terminal. `live`: prints the answer while it arrives;
+    otherwise the caller prints it."""
 
     def __init__(self, *, quiet: bool, live: bool) -> None:
         self.progress = Progress()
         self._quiet = quiet
         self._live = live
         self._screen_text = ""
-        """The part of this round's answer that is on the screen."""
+        """The part of the current answer that was printed."""
         self._spinner: Status | None = None
         if sys.stderr.isatty():
             self._spinner = Console(stderr=True).status("choosing tools")

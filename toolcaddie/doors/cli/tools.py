@@ -26,6 +26,7 @@ from toolcaddie.util.suggest import close_names
 from toolcaddie.util.text import visible_line
 
 _MOST_HITS = 50
+"""The largest number of tools that a search lists."""
 _DESCRIPTION_SHOWN = 80
 
 
@@ -98,7 +99,7 @@ def _desk_of(settings: Settings) -> ToolDesk:
 
 
 async def _prepare_nothing(view: View, query: SelectionQuery) -> None:
-    """Prepares no data: this search is by words."""
+    """Prepares nothing, because this search compares words and needs no other data."""
 
 
 class _NoCaller:

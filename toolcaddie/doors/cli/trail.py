@@ -1,4 +1,4 @@
-"""`toolcaddie trail`: lists the recorded runs, or shows the events of one."""
+"""`toolcaddie trail`: lists the recorded runs, or shows the events of one run."""
 
 from __future__ import annotations
 

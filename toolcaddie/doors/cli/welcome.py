@@ -1,4 +1,4 @@
-"""The ten lines of `toolcaddie serve`: the address, the model that answers, and commands to copy and run next."""
+"""The text that `toolcaddie serve` prints at start: the address, the model that answers, and commands to copy and run next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_CATALOG = "  your own tools: send them as `tools` of a request, or restart w
 
 
 def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None) -> str:
-    """Returns the lines. `needs_key`: requests to the gateway need one of its keys. `config`: the file of `--config`."""
+    """Returns the text. `needs_key`: True if requests need a key of the gateway. `config`: the file of `--config`."""
     settings = parts.settings
     tools = len(parts.runtime.source.snapshot())
     program = _program() + ("" if config is None else f" --config {shlex.quote(str(config))}")
@@ -59,11 +59,11 @@ def _model_line(parts: Assembled, *, needs_key: bool) -> str:
         return f"{upstream}, asked with the key of {variable}"
     if needs_key:
         return f"{upstream}, asked without a key: {variable} is not set"
-    return f"{upstream}; there is no key of ours for it, so clients' own keys are passed on"
+    return f"{upstream}; no key is set for it, so clients' own keys are forwarded"
 
 
 def _key(parts: Assembled, *, needs_key: bool) -> str:
-    """Returns the key for a client's Authorization header; empty if it needs none."""
+    """Returns the key for a client's Authorization header; empty if the client needs no key."""
     if needs_key:
         return "tc_..."
     return "" if parts.own_upstream_key else f"${key_variable(parts.settings)}"

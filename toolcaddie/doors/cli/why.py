@@ -1,4 +1,4 @@
-"""`toolcaddie why`: shows the reasons for a tool, or the stage and score at which it lost; `--delivery`: see `delivery`."""
+"""`toolcaddie why`: explains why a tool was selected or omitted, or, with `--delivery`, how the tools are sent to the model."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.explain import Explanation
 
 _NOT_LISTED = "not listed"
+"""The stage of a tool that the trail of a run does not mention."""
 
 
 @click.command(
@@ -156,12 +157,11 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
 
 
 def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any]) -> None:
-    """Refuses a tool that does not exist. The trail names only the best of the omitted tools; the catalog knows all."""
+    """Raises `RequestError` if a tool that the trail does not mention is not in the catalog either, or if no catalog is named."""
     if not settings.catalogs:
-        counts = _left_out(selection)
         raise RequestError(
-            f"the trail names no tool {name!r} in this run, only the best of those left out ({counts}); "
-            "add --catalog SPEC to see whether it is one of the others",
+            f"the trail of this run does not mention the tool {name!r}. It records only the best of the tools that were left out "
+            f"({_omission_counts(selection)}). Add --catalog SPEC to see whether the tool exists.",
             param="tool",
         )
     names = [other.name for other in catalog_of(settings)]
@@ -172,7 +172,8 @@ def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any])
 
 
 def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Returns the tool's outcome: `stage` is 'selected', 'added' (by the model), a stage that drops, or 'not listed'."""
+    """Returns the tool's outcome. `stage` is 'selected', 'added' (on request of the model), 'not listed', or the stage of the
+    selection that dropped the tool."""
     for entry in selection["tools"]:
         if entry["name"] == name:
             return {"chosen": True, "stage": "selected", "score": entry["score"], "reasons": entry["reasons"]}
@@ -183,11 +184,15 @@ def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[Event
     for entry in selection["dropped"]:
         if entry["name"] == name:
             return {"chosen": False, "stage": entry["stage"], "score": entry["score"], "reasons": [entry["detail"]]}
-    reason = f"it is not among the best that were left out and recorded ({_left_out(selection)}); most likely it matched nothing"
+    reason = (
+        f"the trail records only the best of the tools that were left out ({_omission_counts(selection)}), and this tool is not "
+        "among them; most likely it matched nothing"
+    )
     return {"chosen": False, "stage": _NOT_LISTED, "score": None, "reasons": [reason]}
 
 
-def _left_out(selection: Mapping[str, Any]) -> str:
+def _omission_counts(selection: Mapping[str, Any]) -> str:
+    """Returns the number of dropped tools of each stage."""
     return ", ".join(f"{count} {stage}" for stage, count in selection["dropped_by_stage"].items()) or "none"
 
 

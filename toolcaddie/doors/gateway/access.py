@@ -1,17 +1,19 @@
 """Authentication of the gateway's clients.
 
-With keys: a live one in `Authorization: Bearer`, or in the key header of the door's wire (`x-api-key` of Messages clients). A
-server that ever had keys always requires one: revoking the last key must not open the server. Without keys: only clients on
-this machine, and no web pages of other sites. A browser would send a page's requests to a loopback server too. So four things
-are checked:
+If the gateway has API keys, a request must contain a valid one in `Authorization: Bearer`, or in the key header of the API that
+the client uses (`x-api-key` in Anthropic's Messages API). A gateway that ever had keys always requires one, because revoking the
+last key must not open it to everybody.
+
+If the gateway never had keys, it serves clients on this machine, but no web pages of other sites. A browser sends the requests of
+such a page to a server on this machine too, so four things are checked:
 
     Host            a loopback name (against DNS rebinding)
     Origin          if present, a loopback name as well (against foreign pages)
     Sec-Fetch-Site  not another site (a page sends it even without an Origin, and cannot change it)
     Content-Type    JSON (a page cannot send it across origins without a preflight request)
 
-Headers that decide identity or meaning may come once: of two, the proxies between the client and here may each read another.
-For the same reason two headers with different keys are refused.
+A header that decides about identity or meaning may occur only once: if there were two, a proxy in front of the gateway might read
+one of them and the gateway the other. For the same reason two headers with different keys are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _SINGLE_HEADERS = frozenset(
     }
 )
 _OWN_SITE = (None, b"none", b"same-origin")
-"""`Sec-Fetch-Site` of clients that are not browsers, of an address that a person typed, and of a page of this server."""
+"""Accepted values of `Sec-Fetch-Site`: None from a client that is not a browser, `none` for an address that a person typed, and
+`same-origin` from a page of this server."""
 
 
 def key_headers(*wires: WireName) -> tuple[bytes, ...]:
@@ -49,7 +52,8 @@ def key_headers(*wires: WireName) -> tuple[bytes, ...]:
 
 
 def repeated_header(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
-    """Returns the refusal of a request that repeats a header of `_SINGLE_HEADERS`. `headers`: the `raw` ones by name."""
+    """Returns the refusal of a request that repeats a header of `_SINGLE_HEADERS`, else None. `headers` has the `raw` headers by
+    name."""
     if len(raw) == len(headers):
         return None
     names = [name for name, _ in raw]
@@ -77,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides for each request. The key store caches its lookups for at most a second."""
+    """Authenticates requests. The key store caches its lookups for at most a second."""
 
     def __init__(self, keys: KeyStore) -> None:
         self._keys = keys
@@ -98,10 +102,12 @@ class Access:
         return _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
 
     async def has_keys(self) -> bool:
+        """Returns True if the gateway ever had a key."""
         return await self._keys.any()
 
     async def _by_key(self, values: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> Principal | Problem:
-        """`values`: those of the request's `key_headers`."""
+        """Returns the principal of the key that the request contains, or the refusal. `values` has the request's values of
+        `key_headers`."""
         secrets = {secret for name, value in values.items() if (secret := _secret(name, value))}
         if not secrets:
             return _unauthorized(f"no API key was sent; send {' or '.join(map(_example, key_headers))}")
@@ -129,7 +135,8 @@ def _example(header: bytes) -> str:
 def _local(
     client: str | None, host: bytes, origin: bytes | None, site: bytes | None, kind: bytes | None
 ) -> Principal | Problem:
-    """Returns the principal of a local client, or the refusal. `kind`: content type of the body, if there is one."""
+    """Returns the principal of a local client, or the refusal. `site` is `Sec-Fetch-Site`, and `kind` the content type of the
+    body, if there is one."""
     if client is not None and not is_loopback(client):
         return _forbidden(
             "this server has no API keys and answers only its own machine; make one: toolcaddie keys add NAME"

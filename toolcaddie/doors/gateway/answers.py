@@ -1,4 +1,4 @@
-"""Conversion of runs to answers: a result to the reply of a model, and its events to pieces of that reply."""
+"""Converts a run to the answer for a client of the gateway: its result to a whole answer, or its events to pieces of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from toolcaddie.core.run import RunResult
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
 
 _RAW_WIRE = "chat"
-"""The wire of the `raw` chunks in events."""
+"""The wire (API format) of the chunks in the field `raw` of events."""
 
 
 class AnswerDeltas:
@@ -46,8 +46,8 @@ class AnswerDeltas:
 
 
 def reply_of(result: RunResult) -> ModelReply:
-    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools. Only a wire that
-    the upstream speaks too takes fields from `raw`."""
+    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools. Its `raw` has the
+    provider's own fields, which are written if client and provider use the same API."""
     return ModelReply(
         message=visible_answer(result),
         finish_reason=_finish_reason(result),
@@ -58,7 +58,7 @@ def reply_of(result: RunResult) -> ModelReply:
 
 
 def _raw(result: RunResult) -> RawBody | None:
-    """Returns the provider's last body. Its usage is omitted after several model calls, because ours is the sum."""
+    """Returns the provider's last body. Its usage is omitted after several model calls, because the answer reports their sum."""
     if result.raw is None or result.state.usage == result.state.last_usage:
         return result.raw
     fields = {name: value for name, value in result.raw.fields.items() if name != "usage"}
@@ -66,7 +66,7 @@ def _raw(result: RunResult) -> RawBody | None:
 
 
 def _finish_reason(result: RunResult) -> str:
-    """Returns the provider's reason if the answer was cut short; else the one that fits the answer."""
+    """Returns the provider's reason if the answer was cut short; else `tool_calls` or `stop`."""
     reason = result.state.finish_reason
     if reason not in ("", "stop", "tool_calls", "function_call"):
         return reason

@@ -1,4 +1,7 @@
-"""The gateway as an ASGI application: a table of routes with one model handler per door."""
+"""The gateway as an ASGI application: `toolcaddie serve` and tests make it with `create_app`.
+
+A door is a path for requests to models. Its wire translates between the API that its clients use and Toolcaddie's own types.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.wires import chat
 
 MODEL_DOORS: Mapping[str, DoorWire] = {"/v1/chat/completions": chat.WIRE}
-"""Paths of requests to models, with their wires. A new door is a line here."""
+"""The doors: paths of requests to models, with their wires. A new door is a line here."""
 
 _DEFAULT_IDEMPOTENCY = Idempotency()
 
 
 class Parts(Protocol):
-    """Parts of an assembled product that the gateway needs."""
+    """The running parts that the gateway needs; `app.build.Assembled` has them."""
 
     @property
     def runtime(self) -> Runtime: ...
@@ -60,8 +63,8 @@ def create_app(
 ) -> Router:
     """Returns the gateway.
 
-    `forwards`: requests without tools go to the upstream byte for byte, if it speaks the wire of the door. False: they are
-    answered by runs too, so that a fallback may answer if the upstream fails.
+    `forwards`: True if requests without tools go to the upstream, the model's API, byte for byte, provided that it uses the wire
+    of the door. False: they are answered by runs too, so that a fallback may answer if the upstream fails.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)

@@ -1,12 +1,12 @@
-"""A bound on the bodies of all requests that are being received, read or checked, counted together."""
+"""A limit on the bytes of all bodies together that the gateway is receiving or reading at one time."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
 _FREE = 64 * 1024
-"""Bytes of each body that are not counted, so that small requests pass while large ones use up the bound. The number of
-connections bounds these bytes."""
+"""Bytes of each body that are not counted, so that small requests are accepted while large ones use up the limit. The limit of
+connections also limits the sum of these bytes."""
 
 
 class Bodies:
@@ -35,7 +35,7 @@ class Bodies:
 
 
 class Share:
-    """The bytes of one body, given back at the end of the block."""
+    """The counted bytes of one body. They are given back at the end of the `with` block."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies

@@ -1,4 +1,4 @@
-"""Advice for a client that uses a path we do not serve: usually it speaks another wire, or has a wrong base address."""
+"""Advice for a client that requests a path which the gateway does not have. Usually it uses another API, or a wrong address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIRES = (
     (("/completions",), "old completions are not served here; use chat completions"),
     (("/embeddings",), "embeddings are not served here; ask the provider itself"),
 )
-"""Sentences by the end of the path; the first that fits counts."""
+"""Advice by the end of the path; the first entry that fits is used."""
 
 
 def advice(path: str) -> str:

@@ -1,8 +1,14 @@
-"""Essential tools of a request: its client depends on them, so that they are sent whatever their score.
+"""Finds the essential tools of a gateway's request: its client depends on them, so they are sent whatever their score.
 
-A tool is essential for one of four reasons: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool
-or the hand-off of a client framework (`essential.toml`), a tool must be called and this one looks like the output tool, or the
-client's own instructions mention it. The runtime itself sends the tool of `tool_choice`.
+A tool is essential for one of four reasons:
+
+    pinned       the client names it in a header, `x-toolcaddie-pin: lookup_policy, crm_*`
+    framework    it is the output tool of a client framework, by which the model gives its final answer, or a hand-off to another
+                 agent; `essential.toml` has their names
+    required     a tool must be called, and this is probably the output tool
+    mentioned    the client's own instructions mention it
+
+The tool of `tool_choice` is sent by the runtime and needs no entry here.
 """
 
 from __future__ import annotations
@@ -24,15 +30,20 @@ from toolcaddie.util.bounded import Bounded
 PIN_HEADER = "x-toolcaddie-pin"
 
 _MOST_PATTERNS = 128
+"""The largest number of names in the header."""
 _MOST_OF_A_ROW = 32
-"""Most tools that a pattern may fit; beyond that it is the client's naming style and does not single out a tool."""
+"""The largest number of tools that a pattern of `essential.toml` may fit. A pattern that fits more tools describes the client's
+naming style and does not single out a tool."""
 _MOST_MENTIONED = 16
-"""Most tools that instructions may mention; beyond that they list the tools and depend on none."""
+"""The largest number of tools that instructions may mention. Instructions that mention more tools merely list them."""
 _MOST_TYPES = 8
+"""The largest number of tools named like types for which such a name singles out a tool."""
 _MOST_CHARACTERS = 64 * 1024
-"""Most characters of instructions that are read."""
+"""The largest number of characters of instructions that are read."""
 _TEXTS = 8
+"""The number of instructions whose mentioned tools are cached."""
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+)+")
+"""Names like those of types: `WeatherReport`."""
 _PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}\*?|\*")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]")
@@ -59,7 +70,7 @@ class ToolFacts:
     answers: Mapping[str, str] = field(default_factory=dict)
     """Tools that probably give the answer if a tool must be called, each with the reason."""
     _tools_by_text: Bounded[tuple[int, int], Mapping[str, str]] = field(default_factory=lambda: Bounded(_TEXTS))
-    """Cache of the mentioned tools, by length and hash of the instructions, which are the same in most requests."""
+    """Cache of the mentioned tools, by length and hash of the instructions: most requests repeat the same instructions."""
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolFacts:
@@ -72,7 +83,7 @@ class ToolFacts:
         )
 
     def tools_in(self, text: str) -> Mapping[str, str]:
-        """Returns the tools that instructions mention, with the reason; none if they mention many."""
+        """Returns the tools that instructions mention, with the reason; none if the instructions mention too many tools."""
         key = len(text), hash(text)
         tools = self._tools_by_text.get(key)
         if tools is None:
@@ -99,8 +110,8 @@ def pins_of(
 ) -> Pins:
     """Returns the essential tools of a request. Raises `RequestError` if the header is wrong.
 
-    `visible` returns the names of all tools that the client may use, ours included. It is called only for a pin that fits none
-    of the client's own tools.
+    `visible` returns the names of all tools that the client may use, including those of the catalog. It is called only if a pin
+    is not the name of one of the client's own tools.
     """
     pins = Pins() if header is None else _pins_of_header(read_pins(header), facts.names, visible)
     if not facts.names:
@@ -121,8 +132,8 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     for pin in pins:
         if not _PATTERN.fullmatch(pin):
             raise RequestError(
-                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; write names between commas, with a * at "
-                "the end of one that stands for all tools that begin so",
+                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; separate names by commas, and write "
+                "a * at the end of a name to pin all tools whose names begin with it",
                 param=PIN_HEADER,
             )
     return pins
@@ -146,8 +157,8 @@ def _framework_tools(tools: Sequence[Tool]) -> Mapping[str, str]:
 def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
     """Returns the tools that probably give the answer if the client makes the model call one, each with the reason.
 
-    These are the last of the list, where Pydantic AI and LangChain put theirs under any name, and a few tools named like types
-    among others that are not.
+    They are the last tool of the list, because Pydantic AI and LangChain put their output tool there under any name, and the
+    tools named like types, provided that they are few and most tools have other names.
     """
     typed = sorted(tool.name for tool in tools if _TYPE.fullmatch(tool.name))
     few = len(typed) <= _MOST_TYPES and 2 * len(typed) <= len(tools)
@@ -171,7 +182,7 @@ def _pins_of_header(pins: Sequence[str], own: frozenset[str], visible: Callable[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of essential.toml; a pattern is its parts between the stars."""
+    """A row of essential.toml. `name` and `description` are patterns, split at their stars."""
 
     name: Sequence[str]
     description: Sequence[str]

@@ -1,4 +1,5 @@
-"""One HTTP request and its answer on bare ASGI: the body in, bytes out, and a watch for the client's disconnection."""
+"""One HTTP request to the gateway and its answer, on ASGI without a framework: reads the body, sends the answer, and notices that
+the client disconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _UNWATCHED_SECONDS = 0.05
 
 
 class Exchange:
-    """A request with its answer. The answer starts at most once, and its body follows in pieces. `wire` writes its errors."""
+    """A request with its answer. The answer starts at most once, and its body follows in pieces. `wire` writes errors in the form
+    of the client's API."""
 
     def __init__(
         self,
@@ -122,7 +124,7 @@ class Exchange:
     async def while_connected(self, job: Awaitable[None]) -> None:
         """Awaits the job, and cancels it if the client disconnects. Raises the job's exceptions."""
         watch = _Watch(self._wait_for_disconnect)
-        # A watching task costs a tenth of a short request; only a long one is worth it.
+        # A watching task takes a tenth of the time of a short request, so only longer requests are watched.
         beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, watch.begin)
         try:
             await job
@@ -143,7 +145,7 @@ def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 class _Watch:
-    """Cancels the task that created it when `disconnect` returns."""
+    """Cancels the task that made the watch as soon as `disconnect` returns."""
 
     def __init__(self, disconnect: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._wait_for_disconnect = disconnect
@@ -159,7 +161,7 @@ class _Watch:
             self._watcher.cancel()
 
     def caused_cancellation(self) -> bool:
-        """Returns True if the disconnection was the only reason for the cancellation, and clears that."""
+        """Returns True if the disconnection was the only reason for the cancellation, and withdraws the request to cancel."""
         assert self._task is not None
         return self._cancelled and self._task.uncancel() == 0
 

@@ -1,5 +1,5 @@
-"""Handler of requests to a model, over any wire: a request without tools is forwarded byte for byte, others are answered by a
-run."""
+"""Handles the gateway's requests to a model, over any wire (API format). A request without tools is forwarded to the upstream,
+the model's API, byte for byte; every other request is answered by a run."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ log = Logger(__name__)
 class Serving:
     """Parts that the handlers of all doors share.
 
-    `forwards`: requests without tools go to the upstream byte for byte, if it speaks the wire of the door. False: they are
-    answered by runs too, so that a fallback may answer if the upstream fails.
+    `forwards`: True if requests without tools go to the upstream byte for byte, provided that it uses the wire of the door.
+    False: they are answered by runs too, so that a fallback may answer if the upstream fails.
     """
 
     runtime: Runtime
@@ -130,10 +130,11 @@ class ModelHandler:
         return request, self._lists.read(envelope.tools) if envelope.has_tools else NO_CLIENT_TOOLS
 
     def _has_choice(self, exchange: Exchange, envelope: Envelope) -> bool:
+        """Returns True if there are tools to select from: those of the client, or those of the catalog."""
         return envelope.has_tools or self._joins_catalog(exchange, envelope)
 
     def _joins_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
-        """Returns True if our own tools join the request, which is the default."""
+        """Returns True if the tools of the catalog join the request, which is the default."""
         if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none":
             return False
         return not self._wire.declines_tools(envelope) and len(self._runtime.source.snapshot()) > 0
@@ -161,9 +162,9 @@ class ModelHandler:
             await exchange.write(b"", more=False)
         except (aiohttp.ClientError, TimeoutError) as error:
             response.close()
-            log.warning("upstream_cut_its_answer", error=str(error))  # the client sees its own answer cut as well
+            log.warning("upstream_cut_its_answer", error=str(error))  # the client's answer is cut at the same place
         except BaseException:
-            response.close()  # a half-read answer must not go back to the pool
+            response.close()  # a connection with a half-read answer must not be used again
             raise
         else:
             response.release()
@@ -208,7 +209,7 @@ class ModelHandler:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
         answer = self._answer_stream if door_request.stream else self._answer_whole
         try:
-            with MarksActed() as marks:  # a failure after the run is reported like one inside it
+            with MarksActed() as marks:  # a failure after the run is reported as a failure in the run
                 await answer(exchange, door_request, request, restored, marks)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
@@ -242,7 +243,8 @@ class ModelHandler:
     async def _answer_stream(
         self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        """Streams the answer. The status is sent with the first words, so that an earlier failure still has its own status."""
+        """Streams the answer. The status is sent together with the first words, so that an earlier failure can have its own
+        status."""
         writer = self._wire.write_stream(door_request, _head(door_request, request))
         deltas = AnswerDeltas(wire=self._wire.name)
         catalog_size, sent_count = 0, 0
@@ -279,8 +281,8 @@ class ModelHandler:
         """Returns the answer's headers that report the run."""
         headers = {"x-toolcaddie-run": request.run_id or "", "x-toolcaddie-tools": f"{catalog_size}->{sent_count}"}
         if request.client_tools and request.use_catalog:
-            ours = self._runtime.source.snapshot()
-            shadowed = [tool.name for tool in request.client_tools if ours.get(tool.name) is not None]
+            catalog = self._runtime.source.snapshot()
+            shadowed = [tool.name for tool in request.client_tools if catalog.get(tool.name) is not None]
             if shadowed:
                 headers["x-toolcaddie-shadowed"] = ",".join(shadowed[:50])
         return headers
@@ -290,7 +292,7 @@ _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-co
 
 
 def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
-    """Returns the provider if requests of this wire can go to it as they are."""
+    """Returns the provider if requests of this wire can be forwarded to it unchanged, else None."""
     return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
 
 
@@ -309,9 +311,9 @@ def _sent_count(result: RunResult) -> int:
 
 
 def _conversation_name(exchange: Exchange, door_request: DoorRequest, restored: Restored) -> str:
-    """Returns the client's own name for the conversation, empty without one.
+    """Returns the client's own name for the conversation; empty if the client sent none.
 
-    A client may use one `prompt_cache_key` for a whole application, so that it identifies a conversation only together with the
+    A client may use one `prompt_cache_key` for a whole application, so the key identifies a conversation only together with the
     conversation's opening.
     """
     name = exchange.headers.get(b"x-toolcaddie-conversation")

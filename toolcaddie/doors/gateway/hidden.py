@@ -4,9 +4,9 @@ Clients of a chat API send the whole conversation with every request, but they h
 hidden tools ran. The hidden part (inner calls, their results) is stored with the answer and spliced into every later request
 that contains this answer. So the model sees its own calls, and the provider finds the prefix that it has cached.
 
-An answer is identified by the parts that a client sends back: a call by its id, however its arguments are now spelled; a text by
-a digest of the conversation up to it. Some upstreams reuse ids like `call_0`, so a short id counts only after the same
-conversation. The digests include the principal: no one can reach another's parts.
+An answer is identified by what a client sends back: a call by its id, even if its arguments are now spelled differently; a text
+by a digest of the conversation up to it. Some upstreams reuse ids like `call_0`, so a short id counts only after the same
+conversation. The digests include the principal, so that a principal cannot reach the parts of another.
 """
 
 from __future__ import annotations
@@ -28,19 +28,25 @@ from toolcaddie.util.replacing import replace
 
 _KIND = "hidden"
 _TTL = 30 * 86_400.0
+"""Seconds for which a hidden part is stored."""
 _NO_PART = b""
+"""Cached value of a key under which no part is stored."""
 _UNIQUE_ID = 20
-"""Least length of an id that counts as unique."""
-_MANY_MESSAGES, _MANY_CHARACTERS = 500, 1_000_000
-"""Most messages, and most characters of them all, that are processed on the event loop."""
+"""The smallest length of an id that counts as unique."""
+_MANY_MESSAGES = 500
+"""Number of messages above which a conversation is processed in a thread, so that it does not delay other requests."""
+_MANY_CHARACTERS = 1_000_000
+"""Number of characters of all messages above which a conversation is processed in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenPart:
-    """The messages that replace one visible answer, the last of them with its calls, and the results of our own calls."""
+    """The hidden part of one answer."""
 
     messages: tuple[Message, ...]
+    """The messages that replace the visible answer. The last of them has all its calls, hidden and visible."""
     results: dict[str, Message]
+    """The results of the hidden calls of that last message, by the id of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +105,8 @@ class HiddenParts:
     async def keep(self, result: RunResult, before: Restored, principal: Principal) -> None:
         """Stores the hidden part of an answer durably.
 
-        It must be awaited before the answer ends: a client may continue at once, and with another process.
+        The caller awaits this before it sends the end of the answer: the client may continue the conversation at once, and in
+        another process.
         """
         visible = visible_answer(result)
         digest = extended(before.digest, visible)
@@ -115,7 +122,8 @@ class HiddenParts:
                 self._cache.put(key, _NO_PART)
 
     async def _parts_by_key(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Returns the parts under these keys, empty where there is none: from the cache, and all others with one read."""
+        """Returns the part under each key, or an empty value if there is none. Parts that are not cached are read with a single
+        query."""
         cached = {key: self._cache.get(key) for key in keys}
         parts = {key: part for key, part in cached.items() if part is not None}
         missing = [key for key, part in cached.items() if part is None]
@@ -160,7 +168,8 @@ class _Assembly:
         return tuple(self._messages)
 
     def _settle(self) -> None:
-        """Adds the waiting answer with the calls that have a result or are visible; a provider refuses other calls."""
+        """Adds the waiting answer with those calls that have a result or are visible. It omits the other calls, because a
+        provider refuses calls without a result."""
         assert self._part is not None
         *before, answer = self._part.messages
         own = self._part.results

@@ -4,8 +4,8 @@ Before a run starts, its key is claimed with one compare-and-set write of the ru
 
     none                                   the request runs
     a run of a live process                409: it is under way
-    a run of a process that is gone        it runs again if the trail shows that it intended no call, else 422: its
-                                           outcome is unknown
+    a run of a process that is gone        it runs again if the trail shows that it intended no call (an intent is
+                                           recorded before each call), else 422: its outcome is unknown
     an answer                              the answer, without a run
     any of these, for another request      422
 
@@ -13,8 +13,8 @@ An answer is stored before its last byte is sent, so that a client which has it 
 call was intended releases the key. The run of a request with a key continues if its client disconnects, because the client may
 send the request again to get the answer.
 
-Keys are stored as digests that include the sender: the principal, and for clients without a key of ours their `Authorization`.
-Requests that are forwarded byte for byte do not come here: their key goes to the upstream.
+Keys are stored as digests that include the sender: the principal, and for a client without a key of the gateway the API key that
+it sent. Requests that are forwarded byte for byte do not come here: their idempotency key goes to the upstream.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MEANING_HEADERS = (b"x-toolcaddie-catalog", PIN_HEADER.encode(), b"x-toolcaddie
 
 _KIND = "idempotency"
 _LONGEST_RUN = 86_400.0
-"""Least lifetime of a claim in seconds: it must outlive its run, even if answers are stored for a shorter time."""
+"""The smallest lifetime of a claim in seconds: a claim must outlive its run, even if answers are stored for a shorter time."""
 _REPLAYED = (b"x-toolcaddie-replayed", b"true")
 _RETRY_SECONDS = "1"
 
@@ -64,7 +64,7 @@ class _RunningEntry(msgspec.Struct, frozen=True, kw_only=True, tag="running"):
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A sent answer; of a stream all events."""
+    """An answer as it was sent. If it was a stream, `content` has all events."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
@@ -110,7 +110,7 @@ Run = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Once:
-    """Answers requests that have a key. `problem_for` makes the answer to an error."""
+    """Answers requests that have an idempotency key. `problem_for` makes the answer to an error."""
 
     def __init__(
         self,
@@ -130,7 +130,8 @@ class Once:
     async def answer(
         self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, client_key: bytes
     ) -> None:
-        """Runs the request, or sends its stored answer. `client_key`: the key that the client sent, unless it is one of ours."""
+        """Runs the request, or sends its stored answer. `client_key` is the API key that the client sent; empty if it is a key
+        of the gateway."""
         key = _document_key(exchange.headers[HEADER], principal, client_key)
         run_id = new_run_id()
         self._under_way.add(run_id)
@@ -151,7 +152,7 @@ class Once:
     # --- the claim ---------------------------------------------------------------------------------------------------
 
     async def _claim(self, key: str, body: bytes, run_id: str) -> _RunningEntry | _AnsweredEntry | Problem:
-        """Claims the key for a run that may begin; else returns the stored answer or a refusal."""
+        """Claims the key and returns the entry of the run that may begin; otherwise returns the stored answer or a refusal."""
         while True:
             stored = await self._documents.get(_KIND, key)
             entry = None if stored is None else _decode(stored)
@@ -183,14 +184,15 @@ class Once:
         return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
     async def _may_have_acted(self, entry: _RunningEntry) -> bool:
-        """Returns True also for another process's run that is not in the trail: it was pruned, or never began."""
+        """Returns True if the run may have called a tool. This includes another process's run that is not in the trail: either it
+        never began, or its events were pruned."""
         if await has_intended_call(self._event_log, entry.run_id):
             return True
-        ours = entry.owner == await self._documents.lease()
-        return not ours and not await self._event_log.records([entry.run_id], ["run_started"])
+        is_own = entry.owner == await self._documents.lease()
+        return not is_own and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, successor: _Entry) -> bool:
-        """Replaces `before` by `successor`. False: another process was faster."""
+        """Replaces `before` by `successor`. Returns False if another process has changed the entry."""
         running = isinstance(successor, _RunningEntry)
         ttl = max(self._keep_seconds, _LONGEST_RUN) if running else self._keep_seconds
         owner = successor.owner if isinstance(successor, _RunningEntry) else None
@@ -217,7 +219,7 @@ class Once:
             recorder.stop()
 
     async def _keep(self, key: str, claim: _RunningEntry, answer: _Answer) -> None:
-        """Stores the answer. If that fails, the run keeps the key, and the next request learns that the outcome is unknown."""
+        """Stores the answer. If that fails, the claim remains, and the next request learns that the outcome is unknown."""
         if answer.content is None:
             log.warning("answer_not_kept", run=claim.run_id, reason=f"it is over {self._answer_bytes} bytes")
         entry = _AnsweredEntry(body=claim.body, run_id=claim.run_id, answer=answer)
@@ -286,7 +288,7 @@ def key_refusal(header: bytes) -> Problem | None:
 
 
 def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
-    """Returns the digest of a request; of the body alone if it has none of the headers."""
+    """Returns the digest of a request, that is, of its body and of the headers that are part of its meaning."""
     if not any(headers):
         return hashlib.sha256(body).digest()
     digest = hashlib.sha256()
@@ -337,7 +339,7 @@ def _outcome_unknown(run_id: str) -> Problem:
 
 def _answer_too_large(run_id: str) -> Problem:
     return _final(
-        f"the first request with this idempotency key has run (run {run_id}); its answer was too large to keep "
+        f"the first request with this idempotency key has run (run {run_id}); its answer was too large to store "
         "(setting idempotency.answer_bytes), so it is not run again",
         run_id,
         "answer_too_large",

@@ -1,4 +1,5 @@
-"""Headers that are forwarded to the upstream, and headers that are returned to the client."""
+"""Selects the headers of a client that are forwarded to the upstream (the model's API), and the headers of the upstream's answer
+that are returned to the client."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _RETURNED_HEADERS = frozenset(
     b"age cache-control content-language content-length content-type deprecation etag expires last-modified pragma "
     b"request-id retry-after retry-after-ms server-timing sunset vary warning".split()
 )
-"""Headers of HTTP itself that are returned. The others address a browser, a proxy or the connection, and would apply to this
+"""Standard HTTP headers that are returned. The other ones address a browser, a proxy or the connection, and would apply to this
 server's origin (`set-cookie`, `access-control-*`, `strict-transport-security`, `alt-svc`, `clear-site-data`, `refresh`,
 `location`, `link`, `content-security-policy`, `www-authenticate`, `connection`, `transfer-encoding`, `server`)."""
 
@@ -35,9 +36,12 @@ _BLOCKED_PREFIXES = (
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """Characters that could begin another header, or end the headers."""
 _FORWARDED_HEADERS = (b"openai-organization", b"openai-project", b"openai-beta", b"x-request-id")
+"""Headers of a client that are forwarded with every request to the upstream."""
 _FORWARDED_ONCE = (*_FORWARDED_HEADERS, b"idempotency-key")
-"""Headers for a request that becomes exactly one upstream request; a run sends several different ones."""
+"""Headers that are forwarded if the client's request becomes exactly one upstream request. A run may send several different
+requests, which must not share an idempotency key."""
 _OUR_KEY = "tc_"
+"""The beginning of the gateway's own keys."""
 _BEARER = "Bearer "
 
 
@@ -46,14 +50,15 @@ class Onward:
     """Filter of a client's headers for the upstream."""
 
     own_key: bool
-    """The upstream is asked with a key of ours."""
+    """True if the gateway sends the operator's key to the upstream."""
     key_header: str = AUTHORIZATION.decode()
     """The header in which the upstream expects its key, in lower case."""
     key_prefix: str = _BEARER
 
     @classmethod
     def to(cls, provider: Provider, *, own_key: bool) -> Onward:
-        """Returns the filter for a provider: the header is that of its settings, or of its wire."""
+        """Returns the filter for a provider. The header of the key is set by the provider's settings, or else by its wire (API
+        format)."""
         header: str = getattr(provider, "key_header", None) or KEY_HEADERS[wire_of(provider)]
         prefix: str = getattr(provider, "key_prefix", _BEARER if header == AUTHORIZATION.decode() else "")
         return cls(own_key=own_key, key_header=header, key_prefix=prefix)
@@ -66,10 +71,11 @@ class Onward:
         once: bool = False,
         key_headers: Collection[bytes] = (AUTHORIZATION,),
     ) -> dict[str, str]:
-        """Returns the headers to forward. The client's key is among them only if neither side of the gateway has a key of ours.
+        """Returns the headers to forward. The client's key is forwarded only if it is not a key of the gateway, and the operator
+        has set no key for the upstream.
 
-        `keyed`: it is a key of the gateway. `once`: the request becomes exactly one upstream request. `key_headers`: the
-        headers that may contain the client's key.
+        `keyed`: True if the client's key is a key of the gateway. `once`: True if the request becomes exactly one upstream
+        request. `key_headers`: the headers that may contain the client's key.
         """
         names = _FORWARDED_ONCE if once else _FORWARDED_HEADERS
         forwarded = {name.decode(): client_headers[name].decode("latin-1") for name in names if name in client_headers}
@@ -80,8 +86,9 @@ class Onward:
     def _key(self, client_headers: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> dict[str, str]:
         """Returns the client's key in the header that the upstream reads.
 
-        It is unchanged if the upstream reads the header in which the client sent it. Wires with a header of their own also read
-        tokens in `authorization`, but only a client of the same wire sends a token there: another sends a key.
+        The header is unchanged if the upstream reads the header in which the client sent the key. An API with a key header of its
+        own also reads tokens in `authorization`, but only a client of the same API sends a token there; clients of other APIs
+        send a key.
         """
         values = {
             name.decode(): client_headers[name].decode("latin-1") for name in key_headers if name in client_headers
@@ -98,7 +105,7 @@ class Onward:
 
 
 def upstream_status(response: RawResponse) -> int:
-    """Returns the upstream's status if it is a final one. Raises `ProviderProtocolError` for others."""
+    """Returns the upstream's status if it is a final status. Raises `ProviderProtocolError` for any other number."""
     if not 200 <= response.status <= 599:
         raise ProviderProtocolError(
             f"the upstream answered with the status {response.status}, which HTTP does not have"
@@ -109,7 +116,7 @@ def upstream_status(response: RawResponse) -> int:
 def upstream_headers(response: RawResponse) -> list[tuple[bytes, bytes]]:
     """Returns the upstream's headers for the client, in their original bytes."""
     pairs = [(_bytes(name).lower(), _bytes(value)) for name, value in response.headers.items()]
-    # An encoded body has been decoded on receipt, so that its length has changed.
+    # An encoded body was decoded on receipt, which changed its length.
     is_decoded = any(name == b"content-encoding" for name, _ in pairs)
     return [
         (name, value)

@@ -1,4 +1,4 @@
-"""The plain pages: the list of models, health, and metrics."""
+"""The gateway's routes besides requests to a model: the list of models, health checks, and metrics."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class Pages:
         )
 
     async def _models(self, exchange: Exchange, caller: Caller) -> None:
-        """Lists the models as OpenAI does: the upstream's own list for a client that brings its own key."""
+        """Answers with the list of models in OpenAI's format. A client with its own key for the upstream gets the upstream's
+        list."""
         headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True, key_headers=self._key_headers)
         provider = self._runtime.provider
         same_list = wire_of(provider) == chat.WIRE.name

@@ -1,4 +1,5 @@
-"""Conversion of failures to `Problem`s, with statuses that clients handle correctly; a wire writes them."""
+"""Converts errors to `Problem`s, with statuses that the gateway's clients handle correctly. A wire then writes a problem in the
+format of the client's API."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from toolcaddie.core.wire import Problem
 from toolcaddie.util.replacing import replace
 
 _LAST_STATUS = 599
-"""Largest valid status: an upstream may send a larger one, which clients and our server reject."""
+"""The largest valid status. An upstream may send a larger one, which clients and the HTTP server reject."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
@@ -44,7 +45,8 @@ def problem(
 
 
 def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
-    """Returns the answer to an error. If the run has acted, it forbids automatic retries of clients."""
+    """Returns the problem that tells a client of an error. If the run may have called a tool, the problem forbids automatic
+    retries. `own_upstream_key`: True if the upstream was asked with the operator's key."""
     if isinstance(error, ToolcaddieError):
         answer = _problem_of_error(error, own_upstream_key=own_upstream_key)
     else:
@@ -59,10 +61,10 @@ def without_retry(refusal: Problem) -> Problem:
 
 
 def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
-    """Returns the answer to an error of ours.
+    """Returns the problem that tells a client of a `ToolcaddieError`.
 
-    A provider's error about the request is passed on, completed if the provider speaks another API. Its error about a key is
-    passed on only if that key is the client's own.
+    If a provider reports that a request is wrong, the client gets the provider's own error. If a provider refuses a key, the
+    client gets the provider's own error only if the client itself sent that key.
     """
     match error:
         case ProviderAuthError() if own_upstream_key:
@@ -103,7 +105,7 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
 
 
 def _too_slow(error: ProviderError) -> bool:
-    """Returns True for a timeout. Of several attempts the last counts, because the error is about it."""
+    """Returns True for a timeout. If there were several attempts, the last one counts, because the error reports that one."""
     return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 

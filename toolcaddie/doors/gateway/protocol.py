@@ -2,9 +2,9 @@
 
     uvicorn.Config(app, http=bounded_protocol(Bounds()))
 
-uvicorn bounds neither the URL nor the headers, nor their time of arrival, and httptools joins the pieces of one header again
-and again. So the bytes are counted here before the parser sees them. A request beyond the bounds gets an error in OpenAI's
-shape, and its connection is closed. The application bounds the bodies (`exchange`).
+uvicorn limits neither the size of the URL and the headers nor the time in which they arrive, and httptools joins the pieces of
+one header again and again. So the bytes are counted here before the parser sees them. A request beyond the bounds gets an error
+in OpenAI's format, and its connection is closed. Bodies are limited later, in `exchange`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ resource: Any = importlib.import_module("resource") if importlib.util.find_spec(
 """None on Windows, which has no such module."""
 
 _SLICE = 16 * 1024
-"""Most bytes that the parser gets at once while headers arrive."""
+"""The largest number of bytes that the parser gets at once while headers arrive."""
 _FRAMING = 16
-"""Most bytes of framing per chunk."""
+"""The largest number of bytes that the framing of a chunk may take."""
 _LINGER = 2.0
 """Seconds in which the rest of a refused request is read and dropped, up to the size of a body. If the connection were closed
 at once, the client would see a reset instead of the answer."""
 
 _OTHER_FILES = 256
-"""Open files besides the two of each request, its client's connection and the upstream's."""
+"""Number of open files besides two for each request: the connection to its client and the connection to the upstream."""
 
 _LENGTHS = (b"content-length", b"transfer-encoding")
 
 _Phase = Literal["idle", "head", "body", "refused"]
+"""The part of a request that a connection waits for: none, the URL and headers, or the body. `refused`: an error was sent."""
 
 
 class _Refused(Exception):
@@ -62,7 +63,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._started_at = 0.0
         self._fed_bytes = self._body_bytes = self._header_bytes = self._header_count = self._chunks = 0
-        """Counts of the current message: bytes fed to the parser, of the body, of whole headers; headers; chunks."""
+        """Counts of the current message, in this order: bytes passed to the parser, bytes of the body, bytes of complete
+        headers, headers, and chunks."""
         self._dropped_bytes = 0
         """Bytes that arrived after the answer to their own request."""
         self._refusal: Problem | None = None
@@ -96,7 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def _is_waiting(self) -> bool:
-        """True if no request of this connection is being processed: it is incomplete, or was answered."""
+        """Returns True if no request of this connection is being processed: its request is incomplete or was answered."""
         if self.cycle is None or self.cycle.response_complete or self.cycle.disconnected:
             return True
         return self._phase == "body" and not self.pipeline
@@ -135,8 +137,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._feed(remainder)
 
     def _read_body(self) -> None:
-        """Makes a new parser for the body of a request that offers another protocol: httptools would take the body for that
-        protocol, and then for the next request."""
+        """Makes a new parser for the body of a request that offers to switch to another protocol. The old parser would take the
+        body for bytes of that protocol or for the next request."""
         fields = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] in _LENGTHS)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -165,7 +167,8 @@ class BoundedProtocol(HttpToolsProtocol):
         ) = 0
 
     def _check_framing(self) -> None:
-        """Bounds the bytes that are neither body nor complete headers: an endless header, trailer or chunk extension."""
+        """Refuses a request with too many bytes that belong neither to its body nor to complete headers, such as an endless
+        header, trailer or chunk extension."""
         bounds = self.bounds
         if self._phase == "head" and self._fed_bytes > bounds.headers + bounds.url:
             raise _Refused(_headers_too_large(bounds))
@@ -178,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if self._body_unparsed:
-            return  # the new parser repeats the message; its headers were read already (here and below)
+            return  # the parser of `_read_body` repeats a message whose headers were read already
         self._unset_keepalive_if_required()
         super().on_message_begin()
         if len(self.pipeline) >= self.bounds.pipelined:
@@ -251,14 +254,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._set_timer(_LINGER, self.transport.close)
 
     def _stop(self, refusal: Problem) -> None:
-        """Ends the parsing. The refusal is stored because the parser replaces a callback's exception by its own."""
+        """Ends the parsing. The refusal is stored, because the parser replaces an exception of a callback by its own."""
         self._refusal = refusal
         raise _Refused(refusal)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Sets the clock of the phase that has begun."""
+        """Sets the timer of the phase that has begun."""
         self._timer_phase = self._phase
         if self._phase == "head":
             self._set_timer(self.bounds.head_seconds, self._too_slow)
@@ -289,9 +292,10 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- refusing ----------------------------------------------------------------------------------------------------
 
     def _refuse(self, refusal: Problem) -> None:
-        """Answers if the application does not, and closes the connection once the client has had time to read the answer.
+        """Sends the refusal, unless the application is sending an answer, and closes the connection once the client has had time
+        to read it.
 
-        An error after a complete request does not affect it: that request gets its answer, then the connection is closed.
+        An error after a complete request does not affect that request: it gets its answer before the connection is closed.
         """
         under_way = self._phase == "body" and self.cycle is not None
         self._phase = self._timer_phase = "refused"
@@ -301,7 +305,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop_timer()
             self.cycle.keep_alive = False
             return
-        if self.pipeline:  # the client would take an answer for that to the first of them
+        if self.pipeline:  # the client would take the refusal for the answer to the first of these requests
             self.pipeline.clear()
             self.transport.close()
             return
@@ -311,7 +315,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.pipeline.clear()
-        if not silent:  # part of an answer was sent: another cannot follow it
+        if not silent:  # part of an answer was sent, so a refusal cannot follow
             self.transport.close()
             return
         self.transport.write(_response(refusal))
@@ -356,7 +360,7 @@ def _busy(bounds: Bounds) -> Problem:
 
 
 def more_files(connections: int) -> None:
-    """Raises the process's soft limit of open files for that many connections, as far as the hard limit allows."""
+    """Raises the process's soft limit of open files to what this number of connections needs, as far as the hard limit allows."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,6 +1,7 @@
-"""The table of routes, and the steps before each of them: duplicate headers, authentication, and the outermost error handler.
+"""The gateway's table of routes. Before it calls the handler of a route, it refuses duplicate headers and authenticates the
+client; it also reports every error that a handler raises.
 
-There is no framework: requests to models are the hot path, and the few pages need none.
+It uses no web framework: requests to models must be fast, and the few other routes need none.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request. `keyed`: it sent a key of ours, which is not forwarded."""
+    """The sender of a request. `keyed`: True if it sent a key of the gateway, which is not forwarded."""
 
     principal: Principal
     keyed: bool
@@ -48,7 +49,7 @@ class Route:
     path: str
     handle: Callable[[Exchange, Caller], Awaitable[None]]
     wire: DoorWire = chat.WIRE
-    """The wire that writes the errors."""
+    """The wire that writes errors in the format of the client's API."""
     key_headers: Collection[bytes] = (AUTHORIZATION,)
     """Headers that may contain the API key."""
     public: bool = False
@@ -85,9 +86,7 @@ class Router:
                 await exchange.refuse(caller)
             else:
                 await route.handle(exchange, caller)
-        except (
-            Exception
-        ) as error:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+        except Exception as error:  # the outermost frame: an unforeseen error is logged and reported to the client
             if not isinstance(error, ToolcaddieError):
                 log.exception("request_failed", path=route.path)
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
@@ -117,7 +116,7 @@ class Router:
 
 
 async def _decline(kind: str, receive: Receive, send: Send) -> None:
-    """Answers ASGI scopes other than HTTP: lifespan events, and web sockets, which are closed."""
+    """Handles ASGI scopes other than HTTP: confirms lifespan events, and closes web sockets."""
     if kind == "websocket":
         await send({"type": "websocket.close", "code": 1000, "reason": ""})
         return

@@ -1,4 +1,4 @@
-"""Cache of clients' tool lists."""
+"""Reads and caches the tool lists that clients of the gateway send with their requests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NO_CLIENT_TOOLS = ClientTools()
 
 
 class ToolLists:
-    """Reads each list once, by `read_tools` of a wire, because clients send the same tools with every request.
+    """Reads each list once, with `read_tools` of a wire (API format), because clients send the same tools with every request.
 
-    It caches up to `size` lists and `weight` bytes of JSON, the last used ones (in memory they take about eight times as much).
-    It is thread-safe.
+    It caches the lists that were used last, up to `size` lists and `weight` bytes of JSON. In memory, the lists take about eight
+    times as many bytes. It is thread-safe.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Check that runs could be recorded now, for `/readyz`."""
+"""Checks for the gateway's route `/readyz` that runs can be recorded."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import EventLog, Store
 
 _PATIENCE = 2.0
-"""Seconds that a small write may take. A balancer asks every few seconds, and a locked database answers only after five."""
+"""Seconds that a small write may take. It is short because a load balancer asks every few seconds, while a locked database
+answers only after five."""
 
 _KIND, _KEY, _TTL = "ready", "ready", 60.0
 
 
 class Writable:
-    """Checks by writing the waiting part of the trail and a small row. That detects a full disk, a locked or deleted database
-    and a failing trail; reading would work in each case."""
+    """Checks by writing the waiting events of the trail and a small row. This detects a full disk, a locked or deleted database
+    and a failing trail, which reading would not detect."""
 
     def __init__(self, event_log: EventLog, documents: Store, *, patience: float = _PATIENCE) -> None:
         self._event_log = event_log

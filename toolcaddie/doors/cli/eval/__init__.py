@@ -1,5 +1,5 @@
-"""`toolcaddie eval`: how well tools are found, on one's own catalog and requests, what the trail says of their use, and what
-conversations cost."""
+"""`toolcaddie eval`: measures how well tools are found in a catalog. Its subcommands report from the trail how tools are used,
+and simulate the costs of conversations."""
 
 from toolcaddie.doors.cli.eval.costs import costs
 from toolcaddie.doors.cli.eval.goals import goals

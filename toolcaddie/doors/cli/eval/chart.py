@@ -1,4 +1,4 @@
-"""Text output of `eval`: figures with their intervals, bars, and the comparison in words."""
+"""The text output of `toolcaddie eval`: figures with their intervals, bars, and comparisons in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _WIDTH = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 _ENOUGH = 20
+"""The smallest number of independent requests for which an interval can be trusted."""
 _CURVE = (1, 2, 3, 5, 10, 20)
+"""The depths at which bars show the recall."""
 
 
 def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared], *, at: int) -> None:
@@ -57,7 +59,7 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
 
 
 def with_margin(estimate: Estimate) -> str:
-    """Returns `0.842 ±0.013`: half the interval's width, which is about the same on both sides."""
+    """Returns `0.842 ±0.013`: the value, and half the width of its interval, which is almost symmetric."""
     return f"{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}"
 
 
@@ -77,26 +79,26 @@ def print_comparisons(comparisons: Sequence[Compared]) -> None:
 def print_fitted(fit: Fitted) -> None:
     """Prints the fitted weights and whether they are worth having."""
     depths = ", ".join(map(str, DEPTHS))
-    echo(f"\nmean recall at {depths} with the weights there are: {between(fit.before)}")
+    echo(f"\nmean recall at {depths} with the present weights: {between(fit.before)}")
     echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
     echo(f"in recall@5: {between(fit.recall, sign=True)}")
     if not fit.recommended:
-        echo("that is no gain beyond chance: keep the weights there are")
+        echo("that is no gain beyond chance: keep the present weights")
         return
     echo("put this into toolcaddie.toml:\n")
     echo(fragment(fit.weights), nl=False)
 
 
 def print_floor(fit: FittedFloor) -> None:
-    """Prints the fitted floor and its effect."""
+    """Prints the fitted floor, the score below which a selection reports that no tool fits, and its effect."""
     echo(
-        f'a floor of {fit.floor:.4g} would say "nothing" to {between(fit.false_nothing)} of what some tool serves and to '
-        f"{between(fit.caught)} of the rest:\n\n[selection]\nnothing_fits = {fit.floor:.4g}"
+        f"a floor of {fit.floor:.4g} would reject {between(fit.false_nothing)} of the requests that some tool fits, and "
+        f"{between(fit.caught)} of the other requests:\n\n[selection]\nnothing_fits = {fit.floor:.4g}"
     )
 
 
 def bar(share: float, width: int = _WIDTH) -> str:
-    """Returns a bar of `width` characters when full, in eighths of a character."""
+    """Returns a bar for a share from 0 to 1. The full bar has `width` characters; its end is drawn in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, remainder = divmod(eighths, 8)
     return ("█" * whole + (_EIGHTHS[remainder] if remainder else "")).ljust(width)
@@ -126,9 +128,11 @@ def _print_no_fit(assessed: Sequence[Assessed]) -> None:
     for configuration in assessed:
         lines = []
         if configuration.no_fit.auroc is not None:
-            lines.append(f"told apart with AUROC {between(configuration.no_fit.auroc)}")
+            lines.append(f"requests that no tool fits are recognized with AUROC {between(configuration.no_fit.auroc)}")
         if configuration.no_fit.caught is not None:
-            lines.append(f"the floor catches {configuration.no_fit.caught.value:.1%} of what no tool fits")
+            lines.append(f"it rejects {configuration.no_fit.caught.value:.1%} of the requests that no tool fits")
         if configuration.no_fit.false_nothing is not None:
-            lines.append(f'says "nothing" to {configuration.no_fit.false_nothing.value:.1%} of what some tool does')
+            lines.append(
+                f"it rejects {configuration.no_fit.false_nothing.value:.1%} of the requests that some tool fits"
+            )
         echo(f"{configuration.name}: {'; '.join(lines)}")

@@ -35,12 +35,13 @@ from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
 from toolcaddie.util.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
-"""The sample replaces the generated catalog of its size: its tools were written by hand."""
+"""The sample catalog and its number of tools. It replaces the generated catalog of that size, because its tools were written by
+hand."""
 
 SIZES = (40, SAMPLE_SIZE, 500, 5_000)
 
 _MANY = 2
-"""Least number of tables that a summary is printed for."""
+"""The smallest number of tables for which a summary is printed."""
 
 ASSUMED = (
     f"Assumed: scripted conversations of {TURNS} turns, tokens estimated from the size of a request, the list prices of the "
@@ -71,7 +72,9 @@ class _Size(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if not str(value).isdecimal():
-            self.fail(f"{value!r} is no number of tools; write numbers from {self.min} to {self.max} between commas")
+            self.fail(
+                f"{value!r} is no number of tools; write numbers from {self.min} to {self.max}, separated by commas"
+            )
         return int(super().convert(value, param, ctx))
 
 
@@ -160,7 +163,7 @@ def _priced_model(model: str) -> str:
 
 
 def _catalogs(settings: Settings, specs: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
-    """Returns the catalog of `--catalog`, if there is one, and those of the sizes."""
+    """Returns the catalog of `--catalog`, if it is used, and the sizes of the catalogs that the simulation generates."""
     catalogs: list[Catalog | int] = [evaluated_catalog(settings)] if specs else []
     if sizes is None:
         sizes = () if specs else SIZES
@@ -189,7 +192,7 @@ def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
 
 
 def _print_summary(reports: Sequence[CostReport]) -> None:
-    """Prints for each size the planner's costs as a share of every other strategy's, under all price rules together."""
+    """Prints for each size the planner's costs as a share of the costs of every other strategy, summed over all price rules."""
     sizes: dict[int, list[CostReport]] = {}
     for report in reports:
         sizes.setdefault(report.tools, []).append(report)

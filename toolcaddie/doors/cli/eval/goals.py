@@ -1,4 +1,4 @@
-"""`toolcaddie eval goals`: compares the gains of retries, cache and fallback with their goals."""
+"""`toolcaddie eval goals`: compares the gains of retries, cache and fallback in the recorded runs with their goals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
     settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
     result, unread = asyncio.run(_goals_of_log(settings, limit))
     if not result.runs:
-        raise ConfigError("no run is recorded yet; the figures are those of recorded runs")
+        raise ConfigError("no run is recorded yet, so there is nothing to report; `toolcaddie run MESSAGE` makes one")
     if unread:
         note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} left out")
     if as_json:

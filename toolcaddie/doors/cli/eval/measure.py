@@ -216,9 +216,7 @@ def _write_weights(path: Path, weights: Fitted, floor: FittedFloor | None) -> No
     if weights.recommended:
         text += ("\n" if text else "") + fragment(weights.weights)
     if not text:
-        note(
-            f"{path} is not written: no weights gain beyond chance, and no request without a right tool asks for a floor"
-        )
+        note(f"{path} is not written: no weights gain beyond chance, and there are too few requests to fit a floor")
         return
     _write(path, text)
     note(f"wrote {path}; put it into toolcaddie.toml")

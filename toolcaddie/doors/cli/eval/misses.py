@@ -112,7 +112,7 @@ def _print(result: Misses) -> None:
         f"missed: {counted(len(result.tools), 'tool')}"
     )
     if result.unmet:
-        echo(f"looked for, and nothing new called ({len(result.unmet)}):")
+        echo(f"searches of the model after which it called no new tool ({len(result.unmet)}):")
         for miss in result.unmet[-_UNMET_SHOWN:]:
             echo(
                 f"  {miss.by} {shortened(miss.asked, _MESSAGE_SHOWN)!r}, for: {shortened(miss.message, _MESSAGE_SHOWN)}"

@@ -71,7 +71,8 @@ def configurations(settings: Settings, signals: Sequence[str], others: Sequence[
 
 
 def with_signals(settings: Settings, name: str) -> Settings:
-    """Returns the settings with the rankers of these signals. Only `embedding` has an embedder: the settings' or a default."""
+    """Returns the settings with the rankers of these signals. Only `embedding` has an embedder: the one of the settings, or
+    minilm."""
     changed = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
     if name != "embedding":
         return replace(changed, embedding=EmbeddingSettings())
@@ -94,8 +95,8 @@ def _other(name: str, settings: Settings) -> Configuration:
 
 
 def evaluated_catalog(settings: Settings) -> Catalog:
-    """Returns the tools of the settings' catalogs. A single .jsonl file may contain tools that could not be served, because
-    here they are only searched. Raises `ConfigError`."""
+    """Returns the tools of the settings' catalogs. A single .jsonl file may contain tools that a server would refuse, because the
+    tools are only searched here. Raises `ConfigError`."""
     try:
         return catalog_of(settings)
     except CatalogError as error:
@@ -184,7 +185,7 @@ async def log_of(settings: Settings, limit: int) -> Log:
         with progress("reading the log") as report_progress:
             log = await read_log(database.events, limit=limit, on_progress=report_progress)
     if log.unread:
-        note(f"{log.unread} runs could not be understood and are left out")
+        note(f"{log.unread} recorded runs could not be read and are left out")
     if not log.runs:
         raise ConfigError(
             f"{settings.database_url} holds no run that selected tools; runs are recorded by `toolcaddie run`, `chat` and "

@@ -81,7 +81,7 @@ def _run(events: Sequence[EventRecord], run_id: str) -> RecordedRun:
         run = recorded(summary, events)
     except (msgspec.ValidationError, ValueError) as error:
         raise RequestError(
-            f"run {first.run_id} cannot be replayed: its rows are not what we write ({error})"
+            f"run {first.run_id} cannot be replayed: its events do not have the form that Toolcaddie records ({error})"
         ) from error
     if run is None:
         run_word = run_id if run_id == LAST else first.run_id

@@ -64,12 +64,9 @@ def usage(
     log = asyncio.run(log_of(settings, limit))
     runs = [run for run in log.runs if role in (None, run.role) and bot in (None, run.bot)]
     if not runs:
-        own_catalog = (
-            sorted({run.role or "none" for run in log.runs})
-            if role
-            else sorted({run.bot or "none" for run in log.runs})
-        )
-        raise ConfigError(f"no recorded run is of that {'role' if role else 'bot'}; there are {', '.join(own_catalog)}")
+        kind = "role" if role else "bot"
+        names = sorted({(run.role if role else run.bot) or "none" for run in log.runs})
+        raise ConfigError(f"no recorded run is of that {kind}; there are {', '.join(names)}")
     result = usage_of(runs, catalog, support=support)
     if as_json:
         print_json(_usage_json(result, catalog))
@@ -123,7 +120,9 @@ def _print_idle(result: Usage, catalog: Catalog | None) -> None:
     if result.never_called:
         echo(f"sent and never called ({len(result.never_called)}): {_names(result.never_called)}")
     if catalog is None:
-        note("without --catalog only what the trail names is known; with it, tools that were never sent are listed too")
+        note(
+            "without --catalog only the tools in the trail are known; with it, tools that were never sent are listed too"
+        )
     elif result.never_sent:
         echo(f"never sent nor called ({len(result.never_sent)}): {_names(result.never_sent)}")
 
