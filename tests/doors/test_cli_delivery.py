@@ -125,7 +125,7 @@ def test_a_call_without_a_model_has_no_delivery_to_show(toolcaddie: CommandLine)
 
 def test_a_lone_request_is_previewed_as_run_sends_it(toolcaddie: CommandLine) -> None:
     ask = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model", CLAUDE)
-    assert "--once: as `run` sends it" in toolcaddie.ok(*ask)
+    assert "--once shows the plan of `run`" in toolcaddie.ok(*ask)
     once = toolcaddie.json(*ask, "--once")
     assert once["counts"]["sent"] > toolcaddie.json(*ask)["counts"]["sent"]
     assert "no later request follows" in toolcaddie.ok(*ask, "--once")

@@ -114,7 +114,7 @@ def _advice(text: str, names: Sequence[str]) -> str:
     model = text if likely_provider(text) else text.partition(":")[2]  # a tag follows a colon too: gpt-oss:20b
     likely = likely_provider(model)
     if likely is None:
-        return f"write provider:model. The providers are {', '.join(names)}"
+        return f"write provider:model. There are {', '.join(names)}"
     vendor = VENDORS[likely]
     lacks_key = vendor.needs_key != "never" and not _vendor_key(likely)
     variable = f", with its key in {vendor.key_env}" if lacks_key else ""
