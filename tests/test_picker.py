@@ -212,7 +212,7 @@ def test_a_tool_that_joins_is_embedded_alone():
 
 
 def test_an_embedder_that_has_to_ask_a_server_is_refused():
-    with pytest.raises(ConfigError, match="has to ask a server"):
+    with pytest.raises(ConfigError, match="sends requests to a server"):
         Picker.of(TOOLS, embedder=endpoint(url="http://127.0.0.1:1/v1", model="m"))
 
 
