@@ -86,7 +86,7 @@ async def assembled(
     provider = provider_of(settings, registry, parts)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
-        await database.leases.own()  # ends the runs of crashed processes before the first request
+        await database.leases.own()  # marks open runs of crashed processes as failed or resumable
         runtime = runtime_of(
             settings,
             [source],

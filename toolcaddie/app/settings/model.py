@@ -157,7 +157,8 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     keep: Age = "off"
     """The age at which `serve` removes runs that have ended; "off": never."""
     lease: Annotated[float, Meta(gt=0, le=3_600)] = 3.0
-    """Seconds without a heartbeat after which a process counts as gone, so that another process ends its open runs."""
+    """Seconds without a heartbeat after which a process counts as gone. Another process then marks its open runs as failed or
+    resumable."""
 
 
 class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -102,7 +102,7 @@ class Access:
         return _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
 
     async def has_keys(self) -> bool:
-        """Returns True if the gateway ever had a key."""
+        """Returns True if the gateway has or had a key."""
         return await self._keys.any()
 
     async def _by_key(self, values: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> Principal | Problem:
