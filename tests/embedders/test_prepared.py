@@ -175,7 +175,7 @@ async def test_vectors_of_another_length_than_before_are_refused() -> None:
     await prepared.prepare_lasting(TEXTS)
     model.longer = True
     with pytest.raises(
-        ProviderError, match=r"27 numbers now; the stored ones have 26; set embedding\.dimensions to 27"
+        ProviderError, match=r"of 27 numbers, but the stored ones have 26; set embedding\.dimensions to 27"
     ):
         await prepared.prepare_lasting(["another"])
 

@@ -130,7 +130,7 @@ def test_a_damaged_table_is_named(content: bytes | None, tmp_path: Path, monkeyp
     monkeypatch.setattr(static, "_FILE", file)
     word_table.cache_clear()
     try:
-        with pytest.raises(ConfigError, match=r"words\.npz cannot be read .* install that again"):
+        with pytest.raises(ConfigError, match=r"words\.npz cannot be read .* install toolcaddie again"):
             _best("will it rain tomorrow")
     finally:
         word_table.cache_clear()
