@@ -1,4 +1,8 @@
-"""Makes the parts that the settings name, such as sources, sinks and embedders, with the registry."""
+"""Makes the parts that the settings name, with the registry.
+
+A part is an implementation of one interface (its socket), such as a source, a sink or an embedder; a plugin may bring it.
+`parts` is what plugins receive from the program that runs them: the store, secrets, a clock and so on.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +95,8 @@ def store_of(settings: Settings, registry: Registry, parts: Parts) -> Store | No
 
 
 def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore | None:
-    """Returns the cache of results. None: the runtime's own cache in memory, whose size the tool configuration limits."""
+    """Returns the cache of results. None: the runtime's own cache in memory, whose size the tool configuration
+    limits; also if the settings say "database" and there is no store."""
     keep = settings.cache.keep
     if keep == "memory" or (keep == "database" and parts.store is None):
         return None

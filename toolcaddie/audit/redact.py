@@ -35,7 +35,8 @@ _SECRET_PAIRS = frozenset(
     }
 )
 _NAMES = (("name", "value"), ("key", "value"), ("Name", "Value"), ("Key", "Value"))
-"""Pairs of fields with which lists of headers, variables and tags name a value."""
+"""Pairs of fields in items such as `{"name": "X-Api-Key", "value": "..."}`, as lists of headers, variables and tags have them:
+the first field names the value in the second."""
 _MAX_NAME = 100
 
 _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(

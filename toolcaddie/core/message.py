@@ -92,7 +92,8 @@ class Force:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """A request to a provider. `tools` are wire definitions (OpenAI function format) in order."""
+    """A request to a provider. `tools` has the definitions in OpenAI's function format, in the order in which they are sent; each
+    wire translates them."""
 
     model: str
     messages: Sequence[Message]

@@ -104,7 +104,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[SelectedTool, ...] = ()
     dropped: tuple[DroppedTool, ...] = ()
     categories: tuple[str, ...] = ()
-    """Categories with selected tools: matched, then related, or the defaults."""
+    """Categories with selected tools: first the matched ones, then those related to them; if none matched, the default ones."""
     matched: tuple[str, ...] = ()
     """Categories matched by a keyword or named by the caller."""
     no_match: bool = False

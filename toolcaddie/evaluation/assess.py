@@ -93,7 +93,8 @@ class Assessed:
         return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT_FIGURES)}
 
     def floor(self) -> FittedFloor | None:
-        """Returns the floor fitted to these requests; None: they are too few."""
+        """Returns the floor (the `fit` below which the answer is "nothing fits") fitted to these requests; None: there are too
+        few requests."""
         served = [bool(request.gold) for request in self.requests]
         return fitted_floor(
             [outcome.fit for outcome in self.outcomes], served, [request.group for request in self.requests]
@@ -166,7 +167,8 @@ class Assessed:
         return means
 
     def roc(self) -> list[tuple[float, float]]:
-        """Returns the ROC curve of "nothing fits", with a point for each possible floor. Empty if all requests are of one kind.
+        """Returns the ROC curve of "nothing fits", with a point for each possible floor. Empty if some tool fits every
+        request, or if none fits any.
 
         A point has two shares for which that floor says "nothing fits": of the requests that some tool fits, and of the others.
         """

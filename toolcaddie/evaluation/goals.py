@@ -60,11 +60,11 @@ class Goals:
     called: int
     """Forced runs that called a tool in the end."""
     by_fallback: int
-    """Runs of `called` in which another provider than the first one called the tool."""
+    """Those of `called` in which another provider than the first one called the tool."""
     attempts: int
     """Attempts of the first forced request of each forced run."""
     in_vain: int
-    """Attempts of `attempts` in which the model called no tool."""
+    """Those of `attempts` in which the model called no tool."""
     calls: int
     """Calls of tools, including those answered from the cache."""
     cached: int

@@ -98,7 +98,7 @@ def _wait_for_end(child: int, control: int, wake: int) -> tuple[int | None, bool
 
 
 def _reap(child: int, code: int | None) -> tuple[int | None, bool]:
-    """Collects dead children. Returns the command's code once it has ended, and True while a descendant lives.
+    """Collects dead children. Returns the command's exit code (None until it has ended), and whether a descendant still lives.
 
     Orphans become our children, so as long as one lives we have a child.
     """

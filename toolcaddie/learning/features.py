@@ -107,7 +107,7 @@ def _read(text: str) -> _Message:
     words = [_word(word, language) for word in all_words]
     once = {word.stem: word for word in words}.values()
     itself = np.array([word.itself for word in words], dtype=np.uint32)
-    near, apart = _together(itself[:-1], itself[1:]), _together(itself[:-2], itself[2:])
+    near, apart = _pair_hashes(itself[:-1], itself[1:]), _pair_hashes(itself[:-2], itself[2:])
     letters = [letter for word in once for letter in word.letters]
     sizes = [len(word.letters) for word in once]
     strengths = [_LETTERS / len(word.letters) ** 0.5 if word.letters else 0.0 for word in once]
@@ -139,7 +139,7 @@ def _word(word: str, language: Language) -> _Word:
     )
 
 
-def _together(first: Hashes, second: Hashes) -> Hashes:
+def _pair_hashes(first: Hashes, second: Hashes) -> Hashes:
     """Returns an even hash for each pair of words; the hash depends on the order of the two words."""
     mixed: Hashes = (first * np.uint32(0x9E3779B1) ^ second) & np.uint32(0xFFFFFFFE)
     return mixed

@@ -156,7 +156,7 @@ class ModelSide:
             raise ConfigError(f"capabilities must be rows, not {kind}; make one by capabilities_from({{...}})")
 
     def plain(self) -> Provider:
-        """The provider under its retries and fallbacks."""
+        """Returns the provider with its retries and fallbacks."""
         first = self._retried(self.provider)
         if not self.fallbacks:
             return first
@@ -164,7 +164,8 @@ class ModelSide:
         return Fallback([Entry(provider=first), *rest], capabilities=self.capabilities)
 
     def forcing(self, preset: Preset) -> Provider:
-        """The same, where a tool must be called."""
+        """Returns the provider for requests that must call a tool: that of `plain`, asked again until a tool is called, and
+        `forced_fallback` after it."""
         fallback = self.forced_fallback
         return Forced(
             self.plain(),

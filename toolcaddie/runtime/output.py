@@ -38,7 +38,8 @@ class Output:
 
     @property
     def is_wrapped(self) -> bool:
-        """The answer is an object that holds the value: providers hold answers to schemas of objects only."""
+        """True if the schema is not that of an object. The model then answers with an object that has the value in one field,
+        because providers can enforce only schemas of objects."""
         return self.schema.get("type") != "object" and "properties" not in self.schema
 
     @property
@@ -58,7 +59,7 @@ class Output:
 
     @property
     def note(self) -> str:
-        """The words that tell the model, as not every provider holds an answer to a schema."""
+        """The instruction for the model, because not every provider enforces a schema."""
         schema = canonical_json(self.answer_schema).decode()
         return f"When you need no more tools, answer with one JSON object and nothing else. It must fit this schema: {schema}"
 

@@ -89,6 +89,8 @@ def outcome(tool: str, content: str) -> str:
 
 
 def _described(row: Row) -> str:
+    """Returns the name of a row with up to three of its fields. A row without a name is called by `key: value` pairs, to which
+    nothing is added."""
     name = label_of(row)
     more = [f"{key} {value}" for key, value in row.items() if _is_plain(value) and str(value) not in (name, "")]
     return f"{name} ({', '.join(more[:3])})" if more and ":" not in name else name

@@ -1,5 +1,5 @@
-"""The practice model as a provider: it turns a `ModelRequest` into a `ModelReply`, whole or streamed. `steps` decides what it
-answers."""
+"""The practice model as a provider. It follows rules instead of being a language model, so that everything can be tried without a
+key. It turns a `ModelRequest` into a `ModelReply`, whole or streamed; `steps` decides what it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Checks of a Messages request as strict as Anthropic's, with its messages, as far as they concern tools."""
+"""Checks of a Messages request as strict as Anthropic's, with Anthropic's error texts. Scripted servers of tests refuse requests
+by them.
+
+Each check yields complaints, and only the first complaint of all checks is used: code after a `yield` may rely on what was
+checked before it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +41,7 @@ _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _CHOICES = frozenset({"auto", "any", "tool", "none"})
 _NEVER_FORCED = ("claude-fable-5-1", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5")
 """Families that refuse a forced tool choice."""
-_UNBOUNDED = frozenset(
+_UNSUPPORTED_KEYWORDS = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"}
 )
 _MAX_MARKS = 4
@@ -143,7 +148,7 @@ def _schema(schema: Any) -> Iterator[str]:
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
         yield ("output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false")
     for name, value in schema.items():
-        if name in _UNBOUNDED:
+        if name in _UNSUPPORTED_KEYWORDS:
             yield f"output_config.format.schema: For '{schema.get('type')}' type, property '{name}' is not supported"
         if name in ("properties", "$defs"):
             value = list(value.values())
