@@ -304,7 +304,7 @@ def test_a_module_with_a_source_gives_that_source(folder: Path) -> None:
         ("python:crashing", "importing crashing failed: ZeroDivisionError: division by zero ("),
         ("python:crashing", "crashing.py:3)"),
         ("python:wanting", "No module named 'not_installed'"),
-        ("python:wanting", "install it, or mend the import"),
+        ("python:wanting", "install it, or correct the import"),
         ("python:unreadable", "SyntaxError: invalid syntax ("),
         ("python:unreadable", "unreadable.py:1)"),
         ("python:json", "catalog 'python:json': module 'json' has no function marked @tool"),

@@ -187,7 +187,7 @@ async def test_an_approval_is_used_for_no_other_arguments_and_not_twice() -> Non
     with pytest.raises(RequestError, match="under policy '1', which is '2' now"):
         await approvals.use("house", approval.id, digest=approval.digest, policy_version="2")
     await approvals.use("house", approval.id, digest=approval.digest, policy_version="1")
-    with pytest.raises(RequestError, match="it counts once"):
+    with pytest.raises(RequestError, match="an approval counts once"):
         await approvals.use("house", approval.id, digest=approval.digest, policy_version="1")
 
 

@@ -132,7 +132,7 @@ def test_the_same_category_may_come_twice_but_not_in_two_shapes() -> None:
     members = Category(name="members", keywords=("freeze",))
     combined = CombinedSource([Given("a", [], [members]), Given("b", [], [Category(name="x"), replace(members)])])
     assert [category.name for category in combined.categories()] == ["members", "x"]
-    with pytest.raises(CatalogError, match="category 'members' is defined by source 'a' and otherwise by source 'b'"):
+    with pytest.raises(CatalogError, match="category 'members' is defined by source 'a' and differently by source 'b'"):
         CombinedSource([Given("a", [], [members]), Given("b", [], [Category(name="members")])])
 
 
@@ -173,7 +173,7 @@ def test_a_live_clash_of_categories_leaves_the_one_that_was_there() -> None:
     combined = CombinedSource([first, second])
     first.become([], [Category(name="c", description="new")])
     assert combined.snapshot().categories == (Category(name="c", description="old"),)
-    assert "category 'c' is defined by source 'b' and otherwise by source 'a'" in combined.problems[0]
+    assert "category 'c' is defined by source 'b' and differently by source 'a'" in combined.problems[0]
 
 
 def test_snapshots_stay_whole_while_threads_add_and_remove() -> None:

@@ -16,28 +16,34 @@ MAX_PARSED = 64 * 1024
 """Characters of JSON that are redacted field by field; longer JSON is treated as plain text."""
 
 _MAX_DEPTH = 32
+"""Levels of nesting that are redacted; deeper values are omitted."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
     {"password", "passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets"}
     | {"authorization", "cookie", "cookies", "credential", "credentials", "apikey", "bearer", "jwt", "otp"}
 )
+"""Words that make a name secret wherever they stand in it."""
 _SECRET_ENDINGS = ("token", "password", "passwd", "secret", "apikey", "sessionid", "sessid")
+"""Endings of the last word that make a name secret."""
 _SECRET_LAST = frozenset({"pin", "sig"})
+"""Words that make a name secret as its last word."""
 _SECRET_PAIRS = frozenset(
     {
         *product(
             ("api", "access", "private", "signing", "auth", "account", "encryption", "master", "session"), ("key",)
         ),
-        *product(("access", "auth", "bearer", "refresh", "session"), ("tokens",)),  # alone they are mostly a number
+        *product(("access", "auth", "bearer", "refresh", "session"), ("tokens",)),  # `tokens` alone is mostly a number
         *product(("amz", "goog", "access"), ("signature",)),
         *(("session", "id"), ("pin", "code")),
     }
 )
+"""Neighbouring words that make a name secret."""
 _NAMES = (("name", "value"), ("key", "value"), ("Name", "Value"), ("Key", "Value"))
 """Pairs of fields in items such as `{"name": "X-Api-Key", "value": "..."}`, as lists of headers, variables and tags have them:
 the first field names the value in the second."""
 _MAX_NAME = 100
+"""Number of characters, from the end of a name, that are checked."""
 
 _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (mark, re.compile(pattern))
@@ -69,7 +75,7 @@ _HEADERS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Values of several words, up to the end of the line or of the enclosing quotes."""
+"""Headers whose values may have several words, up to the end of the line or of the enclosing quotes."""
 
 _ASSIGNED = re.compile(r"""(?<![\w.-])([\w.-]++)\\{0,8}["']?\s{0,8}[:=]{1,2}>?\s{0,8}""")
 """A name and all characters up to its value. Names match only from their first character, so no text is read twice."""
@@ -88,7 +94,7 @@ _ASSIGNED_WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "bearer", "otp", "pin", "sess", "sig"),
 )
-"""Parts of names; every secret name contains one of them."""
+"""Texts of which every secret name contains at least one."""
 
 _PAIRED = re.compile(
     r"""
@@ -175,12 +181,12 @@ def _named_secret(value: Mapping[Any, Any]) -> str | None:
 
 
 def _hidden(value: Any) -> Any:
-    """Returns the mark of redaction; empty values, booleans and `null` are not secret and stay, because they inform."""
+    """Returns `REDACTED`, or the value itself if it is empty, a boolean or `null`: these are not secret and inform readers."""
     return value if value is None or isinstance(value, bool) or value == "" else REDACTED
 
 
 def _without_assigned(text: str) -> str:
-    """Redacts values assigned to secret names. Other values are searched too: they may contain names themselves."""
+    """Redacts values assigned to secret names. Other values are searched too, because they may contain such assignments."""
     pieces, end = [], 0
     for match in _ASSIGNED.finditer(text):
         if match.start() < end or not is_secret_name(match[1]):
@@ -194,7 +200,7 @@ def _without_assigned(text: str) -> str:
 
 
 def _stays(name: str, value: str) -> bool:
-    """Returns True for values that are redacted already, are no secret, or are handled by `_HEADERS`."""
+    """Returns True if a value needs no redaction: it is redacted already, is not secret, or is handled by `_HEADERS`."""
     return (
         value.startswith(REDACTED[:-1])
         or value.lower() in ("null", "none", "true", "false")

@@ -1,6 +1,7 @@
-"""Turns run events into small rows of the trail, with the facts a person needs afterwards.
+"""Turns the events of runs into rows of the audit trail, the durable record of each run.
 
-Live events are not stored: a `TextDelta` is part of an answer that is stored whole.
+A row is small, and has the facts that a person needs afterwards. Secrets are redacted. Live events are not stored: a
+`TextDelta`, for example, is part of an answer that is stored whole.
 """
 
 from __future__ import annotations
@@ -59,32 +60,37 @@ from toolcaddie.ports import EventLog
 from toolcaddie.util.bounded import Bounded
 
 TEXT_LIMIT = 4_000
-"""Characters stored of a text, of arguments or of a result."""
+"""Largest number of characters stored of a text, of arguments or of a result."""
 
 HISTORY_LIMIT = 1_000
-"""Characters stored of an earlier message: enough to repeat a selection."""
+"""Largest number of characters stored of an earlier message; enough to repeat a selection."""
 
 DROPPED_LIMIT = 50
-"""Dropped tools that are stored by name, the best first; the others are counted."""
+"""Largest number of dropped tools stored by name, the best first; the others are only counted."""
 
+# Largest numbers of list items in one row:
 _REASONS = 5
+_CALLED = 5
 _NAMES = 200
 _MEDIA = 20
 _ATTEMPTS = 50
+
 _MOST_RUNS = 10_000
+"""Largest number of active runs whose last row number is in memory."""
 _MARGIN = 2_000
+"""Number of characters after a limit that are redacted too, because a secret that is cut would not be recognised."""
 
 _AFTER_OTHERS = (ApprovalClosed, RunResumed)
 """Events before which another process may have written rows of the run."""
 _DURABLE = (CallIntended, ApprovalClosed)
-"""Events whose row must be on disk before the run goes on."""
+"""Events whose row must be on disk before the run continues."""
 _ENDS = (RunFinished, RunFailed, RunPaused)
 
 Data = dict[str, Any]
 
 
 class Trail:
-    """The audit sink. Raises `AuditError` if the log cannot write.
+    """The sink of events that writes the audit trail. Raises `AuditError` if the log cannot write.
 
     `durable` sets the events at which `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the
     end of a run, so that no answer is returned whose rows could still be lost. It always waits at a pause for a person.
@@ -142,7 +148,7 @@ class Trail:
 
     async def _load_last(self, run_id: str) -> None:
         records = await self._log.events(run_id)
-        # Calls of one turn end side by side: another event of this run may have been first.
+        # Calls of one answer run concurrently, so meanwhile another event of this run may have taken a number.
         self._last.put(run_id, max(self._last.peek(run_id) or 0, *(record.seq for record in records), 0))
 
     def _next(self, run_id: str) -> int:
@@ -157,7 +163,7 @@ def kind_of(event: type) -> str:
 
 
 def _asks_a_person(event: RunFinished | RunFailed | RunPaused) -> bool:
-    """Returns True if another process may add the answer to a question right after the end."""
+    """Returns True if the run pauses for the answer of a person, which another process may record at once."""
     return isinstance(event, RunPaused) and any(item.waiting == "approval" for item in event.state.pending)
 
 
@@ -383,7 +389,7 @@ _KINDS = {event: kind_of(event) for event in _DATA}
 
 
 def _are_clean(tools: Sequence[SelectedTool]) -> bool:
-    """Returns True if no reason needs redaction: one check of all of them nearly always settles it."""
+    """Returns True if no reason of any tool needs redaction. All reasons are checked as one text, which is faster."""
     reasons = [reason for tool in tools for reason in tool.reasons[:_REASONS]]
     text = "\n".join(reasons)
     return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
@@ -396,7 +402,7 @@ def _message(message: Message) -> Data:
     if len(text) > HISTORY_LIMIT:
         row["characters"] = len(text)
     if message.tool_calls:
-        row["called"] = [_text(call.name) for call in message.tool_calls[:_REASONS]]
+        row["called"] = [_text(call.name) for call in message.tool_calls[:_CALLED]]
     return row
 
 
@@ -483,7 +489,7 @@ def _usage(usage: Usage) -> Data:
 
 
 def _json_or_text(text: str) -> str:
-    """Redacts and caps a text that is mostly JSON, where secret fields are recognised by their names."""
+    """Redacts and cuts a text that is nearly always JSON, in which secret fields are recognised by their names."""
     if text[:20].lstrip()[:1] in ("{", "[") and len(text) <= MAX_PARSED:
         return _capped(redact_json(_plain(text)), total=len(text))
     return _text(text)
@@ -501,7 +507,7 @@ def _capped(text: str, *, total: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replaces halves of surrogate pairs and zero bytes, which models and tools send and not every database takes."""
+    """Replaces halves of surrogate pairs and zero bytes, which models send although not every database can store them."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

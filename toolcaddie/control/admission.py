@@ -2,8 +2,9 @@
 
     unwrap `execute_tool` once -> visibility -> check the arguments -> policy -> approval
 
-Every call passes them: in a run, inside a wrapper, from the desk, without a model, and again when its run is resumed. Only a
-model's meta calls do not, because they run nothing; the tools that they reveal are called through these gates as well.
+Every call of a tool passes them: in a run, inside a wrapper (a meta tool such as `execute_tool` that stands for another call),
+without a model through `ToolDesk`, and again when its run is resumed. A model's calls of other meta tools do not pass them,
+because they run nothing; the tools that they reveal are called through these gates as well.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Wrapper:
 
 
 def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
+    """Returns the wrappers among the meta tools, by name."""
     return {
         name: Wrapper(tool=tool, definition=tool.definition(MetaOffer()))
         for name, tool in tools.items()
@@ -50,7 +52,7 @@ def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """Policy, approvals and wrappers that judge calls; the same for every run of a runtime."""
+    """Policy, approvals and wrappers through which every call of a runtime passes."""
 
     policy: Policy
     approvals: ApprovalStore
@@ -73,9 +75,9 @@ class Admitted(Struct, frozen=True, kw_only=True):
 async def admit(
     pending: PendingCall, *, gates: Gates, context: RunContext, state: RunState, emit: Emit
 ) -> Admitted | PendingCall:
-    """Returns the admitted call, or the pending call with a result or with the reason for its wait.
+    """Returns the admitted call, or the pending call with a result or with what it waits for.
 
-    A call that waits for the caller is unwrapped: callers know their tools by their own names.
+    A call that waits for the caller is unwrapped, because callers know only the names of their own tools.
     """
     call = await unwrapped(pending.call, gates, context.view, state.meta)
     if isinstance(call, ToolResult):
@@ -100,7 +102,7 @@ async def admit(
 
 
 async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collection[str]) -> ToolCall | ToolResult:
-    """Returns the call inside a wrapper, unwrapped once, and other calls as they are; a result says what is wrong.
+    """Returns the call inside a wrapper, unwrapped once. Other calls are returned unchanged; a wrong call gives a result.
 
     `offered`: names of the meta tools that the model was sent.
     """
@@ -117,7 +119,7 @@ async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collectio
 
 
 async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: Gates, emit: Emit) -> Decision:
-    """Returns the policy's decision with its version, once it is on record."""
+    """Records the policy's decision, and returns it with the version of the policy."""
     decision, version = await gates.policy.decide(request), gates.policy.version
     if decision.policy_version != version:
         decision = replace(decision, policy_version=version)
@@ -130,9 +132,9 @@ async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: 
 async def _approval_gate(
     pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates, emit: Emit
 ) -> PendingCall | None:
-    """Returns None for an approved call, else the call, refused or waiting for an answer.
+    """Returns None for an approved call. Any other call is returned as refused or as waiting for an answer.
 
-    A refusal counts under every policy, even one that allows the call by now.
+    A refusal counts even if the policy has changed and now allows the call.
     """
     tenant = request.context.principal.tenant
     earlier = await gates.approvals.get(tenant, pending.approval) if pending.approval else None
@@ -147,8 +149,8 @@ async def _approval_gate(
                 await gates.approvals.use(tenant, earlier.id, digest=digest, policy_version=version)
                 return None
             case "used":
-                # A process used it and died before the call acted: had the call acted, its outcome would be stored by now.
-                # Only the process that holds the run's claim comes here.
+                # A process used the approval and died before the call acted: had the call acted, its outcome would be stored.
+                # Only the process that has claimed the run comes here.
                 return None
             case "open":
                 return replace(pending, waiting="approval", decision=decision)

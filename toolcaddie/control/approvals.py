@@ -1,4 +1,4 @@
-"""Approvals in a store: opened when a policy asks, answered once, used once.
+"""Approvals: questions to a person whether a call may run. Each is stored when a policy asks, answered once and used once.
 
 Every change is a compare-and-set on one document. If two people answer at the same time, the second gets an error, and an
 answer is never used for two calls.
@@ -30,10 +30,11 @@ _KIND = "approval"
 _LOOKUP_SECONDS = 30 * 86_400.0
 """Seconds for which an approval can still be looked up after it has expired."""
 _PAGE = 200
+"""Number of documents read from the store at once."""
 
 
 def question(request: CallRequest, decision: Decision, *, now: float, expiry: float) -> Approval:
-    """Returns the approval that a decision to ask needs. It expires after `expiry` seconds."""
+    """Returns a new open approval for a call about which the policy asks. It expires after `expiry` seconds."""
     return Approval(
         id=f"approval_{uuid.uuid4().hex}",
         run_id=request.context.run_id,
@@ -51,12 +52,12 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
 
 
 def digest_of(request: CallRequest) -> str:
-    """Digest of the tool and its exact arguments, without injected ones: the model does not choose those."""
+    """Returns a digest of the tool and its exact arguments, without injected ones, which the model does not choose."""
     return hashlib.sha256(canonical_json([request.tool.name, request.arguments])).hexdigest()
 
 
 class StoredApprovals:
-    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without it, answers are not recorded."""
+    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded."""
 
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.time, emit: Emit | None = None) -> None:
         self._store = store
@@ -172,11 +173,11 @@ async def answered_calls(
     by: Principal | None = None,
     reason: str = "",
 ) -> AnsweredCalls:
-    """Returns the calls of a waiting run; those whose question is answered, here or in the store, are ready for the gates.
+    """Returns the calls of a paused run. A call whose question is answered, in `answers` or in the store, waits no longer.
 
-    `answers` maps call ids to approvals and refusals, which are recorded only if every question has one. An approval under
-    another version of the policy does not count: the current policy decides at the gate, and if it asks, the question is put
-    again. A refusal always counts. Raises `RequestError` for an answer to a question that has expired or has another answer.
+    `answers` maps call ids to True (approved) or False (refused). They are recorded only if every question has an answer. An
+    approval under another version of the policy does not count: the current policy decides again, and may ask again. A
+    refusal always counts. Raises `RequestError` for an answer to a question that has expired or has another answer.
     """
     stored = {item.call.id: await _approval_of(item, approvals, tenant) for item in pending if _asks(item)}
     for call_id, approval in stored.items():
@@ -195,7 +196,7 @@ async def answered_calls(
 async def _answer(
     approvals: ApprovalStore, approval: Approval, *, approved: bool, by: Principal | None, reason: str
 ) -> None:
-    """Records an answer. Callers who resume a run with the same answer at once all succeed: its claim decides who goes on."""
+    """Records an answer; the same answer again does nothing. Of several callers who resume the run, one can claim it."""
     tenant = approval.principal.tenant
     try:
         await approvals.answer(tenant, approval.id, approved=approved, by=by, reason=reason)
@@ -243,7 +244,7 @@ def _not_open(approval: Approval) -> str:
         case "expired":
             return f"approval {approval.id} has expired; resume the run to ask again"
         case "used":
-            return f"approval {approval.id} was approved{by} and used already; it counts once"
+            return f"approval {approval.id} was approved{by} and used already; an approval counts once"
         case status:
             return f"approval {approval.id} was {status}{by} already; an answer cannot be changed"
 
@@ -253,5 +254,5 @@ def _key_of(approval: Approval) -> str:
 
 
 def _key(tenant: str, approval_id: str) -> str:
-    """Key with a digest of the tenant, because a tenant's name may be longer than a key."""
+    """Returns a key with a digest of the tenant, because the name of a tenant may be longer than a key."""
     return f"{hashlib.sha256(tenant.encode()).hexdigest()[:32]}/{approval_id}"

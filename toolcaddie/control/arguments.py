@@ -1,4 +1,4 @@
-"""Arguments of a call as a model wrote them, decoded and checked against the tool's schema."""
+"""Decodes the arguments that a model wrote for a call, and checks them against the tool's schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _SHOWN_NAMES = 10
+"""Largest number of dropped names in a log line."""
 _MAX_SCHEMA_SHOWN = 6_000
+"""Largest number of characters of a schema shown to the model."""
 
 
 class Arguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +31,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def arguments_of(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
-    """Returns `checked_arguments`, computed outside of the event loop if that takes long."""
+    """Returns the same as `checked_arguments`, but runs it outside of the event loop if it takes long."""
     if takes_long(tool.input_schema, len(call.arguments)):
         return await aside(partial(checked_arguments, call, tool, bounds=bounds))
     return checked_arguments(call, tool, bounds=bounds)
@@ -38,7 +40,8 @@ async def arguments_of(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) 
 def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
     """Returns the decoded arguments, or a result that names the field at fault and shows the schema.
 
-    Names that begin with `_` belong to the application (`_chatId`): a model's are dropped, unless the schema declares them.
+    Names that begin with `_` belong to the application (`_chatId`). If a model sends such an argument, it is dropped, unless
+    the schema declares it.
     """
     if len(call.arguments) > bounds.arguments:
         problem = beyond(

@@ -1,4 +1,7 @@
-"""Bots and roles as an operator configures them: the tools of each, and a check of the names in their settings."""
+"""Bots and roles as an operator configures them: the tools of each, and a check of the names in their settings.
+
+A bot is one of several assistants behind the same server; every request is made by one of them. A role is a group of callers.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,7 @@ class Bots:
         return replace(principal, bot=self._default)
 
     def of(self, principal: Principal) -> Bot | None:
+        """Returns the settings of the principal's bot; None: there are none."""
         return None if principal.bot is None else self._bots.get(principal.bot)
 
     def disabled_tools(self, principal: Principal) -> frozenset[str]:
@@ -98,14 +102,14 @@ class Bots:
     def check(self, catalog: Catalog) -> None:
         """Raises `ConfigError` for every configured name that neither a tool nor a category has.
 
-        An empty catalog proves nothing: a gateway may serve its clients' tools alone.
+        With an empty catalog there is no check, because a gateway may serve only the tools of its clients.
         """
         self._checked_catalog = catalog
         if len(catalog) and (unknown := list(self._unknown_names(catalog))):
             raise ConfigError("\n".join(unknown))
 
     def notice(self, catalog: Catalog) -> None:
-        """Warns of such names after the sources have changed, because the requests being served must not fail."""
+        """Logs what `check` would raise, after the sources have changed: requests in progress must not fail."""
         if catalog is self._checked_catalog:
             return
         self._checked_catalog = catalog
@@ -128,7 +132,7 @@ def unknown_bot(name: str, bots: Iterable[str]) -> str:
 
 
 def unknown_tools(key: str, names: Iterable[str], catalog: Catalog) -> Iterator[str]:
-    """Yields a sentence for each name that no tool has. Reserved names pass: tools that ship may be switched off."""
+    """Yields a sentence for each name that no tool has. Reserved names pass, because built-in tools may be disabled."""
     for name in names:
         if catalog.position(name) is None and name not in RESERVED_NAMES:
             yield f"{key}: there is no tool {name[:64]!r}{_suggestion(name, (tool.name for tool in catalog))}"

@@ -1,4 +1,4 @@
-"""One decision from several."""
+"""Combines the decisions of several policies into one."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _UNDECIDED = Decision(verdict="deny", reason="no policy decided", rule="undecide
 
 
 def joined(decisions: Iterable[Decision]) -> Decision:
-    """Returns the strongest decision: deny beats ask beats allow, the first counts among equals. Without any: deny."""
+    """Returns the strongest decision: deny beats ask, and ask beats allow. The first of equals counts. None at all: deny."""
     return max(decisions, key=lambda decision: _STRENGTH[decision.verdict], default=_UNDECIDED)

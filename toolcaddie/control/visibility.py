@@ -1,7 +1,8 @@
-"""Tools that a caller may see at all: restrictions of tools and bots hold under every policy.
+"""Decides which tools a caller may see: the restrictions of tools and bots, which hold under every policy.
 
-Selection is economy, visibility is security. Every run passes here twice: `Visibility` makes the mask of its view, through
-which tools are listed, searched, shown, revealed and found, and `may_use` is checked again when a call is admitted.
+Unlike selection, which saves tokens, this is access control. It is applied twice in every run: `Visibility` makes the mask
+(one byte for each tool of the catalog) through which tools are listed, searched, shown and selected, and `may_use` checks
+the tool again when a call is admitted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 
 _MAX_CATALOGS = 4
+"""Largest number of catalogs whose masks are cached."""
 _MAX_MASKS = 1_000
+"""Largest number of cached masks of one catalog."""
 
 _Caller = tuple[str | None, str | None]
 """Role and bot."""
@@ -40,12 +43,12 @@ class _CatalogMasks:
 class Visibility:
     """Masks a catalog by the roles and scope of its tools, and by the settings of the bots.
 
-    A caller's own tools have no category of ours, so enabled categories do not concern them.
+    The tools that a caller sends with a request stay visible whatever categories are enabled.
     """
 
     def __init__(self, bots: Bots) -> None:
         self._bots = bots
-        # By version and bounded: catalogs come and go in a long-lived process, and none is held here.
+        # Keyed by version, so that no catalog is kept alive; bounded, because a long-lived process has many catalogs.
         self._cached: dict[str, _CatalogMasks] = {}
 
     def mask(self, catalog: Catalog, principal: Principal) -> Mask | None:

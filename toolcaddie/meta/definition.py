@@ -1,4 +1,4 @@
-"""The form that definitions of our meta tools share."""
+"""Makes the definitions of the built-in meta tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def meta_definition(
     read_only: bool = True,
     **keywords: Any,
 ) -> Tool:
-    """Returns the tool as the model reads it. `keywords` join the schema."""
+    """Returns the tool as the model reads it. `keywords` are further keywords of the schema."""
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False, **keywords}
     if required:
         schema["required"] = required

@@ -1,4 +1,4 @@
-"""Listing, search and schemas of the tools that one caller may see; shared by the meta tools and the desk."""
+"""Lists, searches and describes the tools that one caller may see; used by the meta tools and by `ToolDesk`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from toolcaddie.ports.selection import Selector
 from toolcaddie.util.suggest import Names
 
 _FIRST_HITS = 10
+"""Default of the largest number of hits of a search."""
 _MAX_QUERY_LENGTH = 500
-"""Characters of a query that are compared word by word: a model may write a megabyte."""
+"""Number of characters of a query that are compared word by word, because a model may write a megabyte."""
 _CATALOGS = 8
 """Number of catalogs whose names are cached for suggestions."""
 
@@ -44,7 +45,7 @@ def tool_page(view: View, *, category: str | None, offset: int, limit: int) -> T
 
 
 async def search_hits(view: View, selector: Selector, prepare: Prepare, query: str, limit: int) -> Sequence[Tool]:
-    """Returns the best matches by rank, then tools that merely contain every word."""
+    """Returns the best matches of the selector, then other tools whose text contains every word."""
     await prepared_for(view, prepare, query)
     ranked = [hit.tool for hit in selector.search(view, query, limit)]
     names = {tool.name for tool in ranked}
@@ -54,7 +55,7 @@ async def search_hits(view: View, selector: Selector, prepare: Prepare, query: s
 
 
 async def prepared_for(view: View, prepare: Prepare, query: str) -> None:
-    """Fetches the data that a search by these words needs; without words there is nothing to fetch."""
+    """Fetches the data that a search by these words needs. Without words, it does nothing."""
     if text := query.strip():
         await prepare(view, SelectionQuery(text=text))
 
@@ -66,11 +67,12 @@ def function_definition(tool: Tool) -> Any:
 
 
 def first_hits(page_size: int) -> int:
-    """Number of hits of a search that sets no limit."""
+    """Returns the largest number of hits of a search that sets no limit."""
     return min(_FIRST_HITS, page_size)
 
 
 def tool_summary(tool: Tool) -> dict[str, Any]:
+    """Returns a tool as an entry of a list."""
     return {"name": tool.name, "description": tool.description, "category": tool.category}
 
 
@@ -82,7 +84,7 @@ def unknown_tool(name: str, view: View) -> ToolResult:
 
 
 def _contains_all(tool: Tool, words: Sequence[str]) -> bool:
-    """Returns True if every word stands in name, description or category, in any case."""
+    """Returns True if each word is in the name, description or category. Upper and lower case are equal."""
     text = f"{tool.name} {tool.description} {tool.category or ''}".lower()
     return all(word in text for word in words)
 

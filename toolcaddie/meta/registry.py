@@ -1,4 +1,4 @@
-"""The meta tools by name: ours, and those of applications and plugins."""
+"""The meta tools by name: the built-in ones, and those of applications and plugins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OURS: MetaTools = {
 
 
 def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
-    """Returns our meta tools joined with others. Raises `ConfigError` if a name is used twice."""
+    """Returns the built-in meta tools and `others` together. Raises `ConfigError` if a name is used twice."""
     joined = dict(OURS)
     for tool in others:
         if tool.name in joined:
@@ -51,7 +51,10 @@ def offered_definitions(names: Iterable[str], offer: MetaOffer, tools: MetaTools
 
 
 def is_meta(name: str, view: View, offered: Iterable[str]) -> bool:
-    """Returns True if a name means a meta tool: it was offered as one, or no tool of the caller's has it."""
+    """Returns True if a call of this name is a call of a meta tool.
+
+    That is so if a meta tool of this name was offered, or if it is a built-in name that no tool in the view has.
+    """
     return name in offered or (name in META_TOOLS and view.get(name) is None)
 
 

@@ -1,7 +1,8 @@
-"""`request_more_tools`: adds tools to the request, by words and categories or, in the exact form, by categories alone.
+"""`request_more_tools`: lets the model ask for more tools than it was sent.
 
-The exact form makes the same selection on the whole catalog again, and new names are appended. Our own form looks for the
-best tools that were not delivered yet.
+It has two forms (`Preset.expand_by`). With "query", the default, the model writes words or categories, and gets the best tools
+that were not delivered yet. With "categories", the exact form, it names categories alone: the same selection is made again on
+these categories, and new tools are appended.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from toolcaddie.ports.meta import MetaOffer, MetaScene
 from toolcaddie.util.replacing import replace
 
 _MIN_LISTED, _MAX_LISTED = 2, 40
+"""Smallest and largest number of categories that the definition of the default form lists."""
 _MAX_SHOWN = 50
-"""Number of categories that an answer lists."""
+"""Largest number of categories that an answer lists."""
 _NEAR = 0.8
-"""Share of the best score that a tool needs if every later call pays for it."""
+"""Share of the best score that a tool must reach if added tools make every later request dearer (`MetaScene.sparing`)."""
 
 
 class RequestMoreTools:
@@ -72,7 +74,7 @@ def _by_category(categories: Iterable[str]) -> Tool:
 
 
 def _by_query(categories: Iterable[str]) -> Tool:
-    """Returns our own form; it lists the categories only if there are 2 to 40 of them."""
+    """Returns the default form. It lists the categories only if there are 2 to 40 of them."""
     names = sorted(set(categories))
     listing = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
     return meta_definition(
@@ -94,7 +96,7 @@ def _strings(description: str) -> dict[str, Any]:
 
 
 def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """Reveals the tools of the same selection on the whole catalog that are not active yet, as far as the cap allows."""
+    """Reveals the tools of a selection by categories that are not delivered yet, as many as the provider's limit allows."""
     if not categories:
         return Reveal(names=())
     selection = scene.selector.select(scene.view, SelectionQuery(categories=categories), scene.budget)
@@ -106,7 +108,7 @@ def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
 
 
 def _best_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """Reveals the best tools that were not delivered; if nothing more fits, the whole array is selected again."""
+    """Reveals the best tools that were not delivered. If the limits leave no room for them, all tools are selected again."""
     query = SelectionQuery(
         text=text or " ".join(categories),
         categories=categories or None,
@@ -134,7 +136,7 @@ def _best_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> 
 
 
 def _askable_view(scene: MetaScene) -> View:
-    """Returns the tools that a request for more may add, with those that are callable anyway."""
+    """Returns a view of the tools that may be added and of those that can be called already."""
     if scene.expandable is None:
         return scene.view
     catalog, callable_names = (
@@ -150,7 +152,7 @@ def _askable_view(scene: MetaScene) -> View:
 
 
 def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[SelectedTool]:
-    """Returns the new tools of a selection. Defaults are no answer to a request for something in particular."""
+    """Returns the new tools of a selection; none if nothing matched, because the model asked for something in particular."""
     if selection.no_match:
         return []
     return [item for item in selection.tools if item.tool.name not in exclude]
@@ -176,7 +178,7 @@ def _answer(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> T
 
 
 def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[str]) -> ToolResult:
-    """Returns the answer to a request for categories that the model may not ask for; it lists those it may."""
+    """Returns the answer to a request that names forbidden categories. It lists the allowed ones."""
     result = _answer(reveal, (), askable)
     names = ", ".join(repr(name[:64]) for name in refused[:10])
     text = f"You cannot ask for {names} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."

@@ -1,4 +1,4 @@
-"""Many sources as one, and the catalog they make together."""
+"""Joins several tool sources into one, and makes the catalog of all their tools. A joined source is called a part here."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ class _State:
     """The combined catalog at one moment. Replaced as a whole, so that reading it needs no lock."""
 
     revisions: tuple[int, ...]
-    """The parts' revisions it was made of."""
+    """The revision of each part when the catalog was made."""
     revision: int
     catalog: Catalog
     holders: Mapping[str, str]
-    """Tool -> label of the source that holds the name."""
+    """Name of a tool -> name of the part whose tool has it."""
     routes: Mapping[str, ToolSource]
-    """Source label -> the part that runs its tools; labels stay after their tools are gone, so that a call of one says
-    that it was revoked."""
+    """Label (`Tool.source`) -> the part that runs the tools with this label. Labels stay after their tools are gone, so that a
+    later call of such a tool is answered as revoked."""
     problems: tuple[str, ...]
 
 
 class CombinedSource:
-    """Implements `ToolSource` over several sources, and returns the `Catalog` of a request by `snapshot()`.
+    """Implements `ToolSource` over several sources. `snapshot()` returns the `Catalog` for a request.
 
     Errors at the start are raised: `ConfigError` for two sources of one name, `DuplicateToolError`, and `CatalogError` for a
     bad or reserved name or a bad schema; each names the source and the tool.
 
-    Later the parts change while requests are served, and a part cannot know the tools of the others. A new tool that does not
-    fit is then omitted, and only that one: the holder of a name keeps it, everything else is served, `problems` says what is
-    missing and why, and the tool is added by itself once the obstacle is gone.
+    Later, parts change while requests are served, and a part cannot know the tools of the others. Then only a new tool that
+    conflicts is omitted: the older tool of the same name stays, `problems` says what is missing and why, and the new tool is
+    added automatically once the conflict is gone.
 
-    Sources that connect to something have their tools while this one is open: `async with CombinedSource(...)`, or `open` and
-    `close`. `report` is called for every source that was connected or closed, that failed, or whose tools changed.
+    Sources that connect to something have tools only while the combined source is open: `async with CombinedSource(...)`, or
+    `open` and `close`. `report` is called for every source that was connected or closed, that failed, or whose tools changed.
 
     `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may define in place of the product's
     own. Raises `ConfigError` for a name that is not reserved.
@@ -78,7 +78,7 @@ class CombinedSource:
         self._report = report
         self._opening = asyncio.Lock()
         self.is_open = not any(isinstance(part, OpenableSource) for part in self._parts)
-        """True if all tools are available; from the start if no part connects to anything."""
+        """True if all tools are available. Without parts that connect to something, it is True from the start."""
         self._changing = threading.Lock()
         self._state, problems = _merge(self._parts, self._revisions(), _NOTHING, self._replaced)
         if problems:
@@ -87,8 +87,8 @@ class CombinedSource:
     async def open(self) -> None:
         """Opens the parts; does nothing if they are open.
 
-        Raises `ConfigError` for a part that cannot be opened, and `CatalogError` for tools that conflict; then all parts are
-        closed.
+        Raises `ConfigError` for a part that cannot be opened, and `CatalogError` for tools that conflict. After an error all
+        parts are closed.
         """
         async with self._opening:
             if not self.is_open:
@@ -158,7 +158,7 @@ class CombinedSource:
         if self._revisions() == self._state.revisions:
             return self._state
         with self._changing:
-            # Read before the tools: a change in between shows as another revision at the next request.
+            # The revisions are read before the tools: a change in between shows as another revision at the next request.
             revisions = self._revisions()
             before = self._state
             if revisions != before.revisions:
@@ -176,7 +176,7 @@ class CombinedSource:
 
 
 def combined(sources: Sequence[ToolSource], *, replace_reserved: Iterable[str] = ()) -> CombinedSource:
-    """Returns the sources as one; a single one that is combined already stays as it is."""
+    """Returns the sources as one. A single source that is a `CombinedSource` already is returned unchanged."""
     if len(sources) == 1 and isinstance(sources[0], CombinedSource):
         return sources[0]
     return CombinedSource(sources, replace_reserved=replace_reserved)
@@ -207,7 +207,7 @@ def _merge(
     holders: dict[str, tuple[ToolSource, Tool]] = {}
     accepted: list[int] = []
     offers = [(part, tool) for part in parts for tool in part.tools()]
-    # The holder of a name comes first and so keeps it; the order of the catalog is still that of the parts.
+    # Tools that were in the catalog before come first, so that they keep their names. The catalog keeps the order of the parts.
     newcomers_last = sorted(
         range(len(offers)), key=lambda at: before.holders.get(offers[at][1].name) != offers[at][0].name
     )
@@ -257,7 +257,7 @@ def _check_offer(
     routes: dict[str, ToolSource],
     before: _State,
 ) -> None:
-    """Raises `CatalogError` if the tool conflicts with those accepted before; records the part that its source label leads to."""
+    """Raises `CatalogError` if the tool conflicts with accepted ones. Adds its label to `routes`."""
     if tool.name in holders:
         label = holders[tool.name][1].source
         raise DuplicateToolError(
@@ -268,7 +268,7 @@ def _check_offer(
         raise CatalogError(
             f"tool {tool.name!r} comes from source {part.name!r} but names {tool.source!r}, another one, as its source"
         )
-    if before.catalog.get(tool.name) is not tool:  # the same object was checked when it was added
+    if before.catalog.get(tool.name) is not tool:  # otherwise the same object was checked when it was added
         check_tool(tool)
 
 
@@ -281,7 +281,7 @@ def _merge_categories(parts: Sequence[ToolSource], before: _State) -> tuple[list
         if held != category:
             problems.append(
                 CatalogError(
-                    f"category {category.name!r} is defined by source {holder.name!r} and otherwise by source "
+                    f"category {category.name!r} is defined by source {holder.name!r} and differently by source "
                     f"{part.name!r}; merge the two definitions"
                 )
             )

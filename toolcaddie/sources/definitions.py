@@ -17,8 +17,9 @@ from toolcaddie.util.replacing import replace
 from toolcaddie.wires.chat.messages import read_definition
 
 _SHOWN_ERRORS = 20
+"""Largest number of wrong lines that an error names."""
 _TRUNCATED = "Input data was truncated"
-"""The message of msgspec for half a document."""
+"""Message of msgspec for an incomplete document."""
 
 
 class DefinitionSource:
@@ -64,9 +65,9 @@ def frozen(source: ToolSource) -> ToolSource:
 
 
 def read_jsonl(path: Path) -> ToolSource:
-    """Returns the tools of a file with one definition a line. Raises `CatalogError` naming file and lines.
+    """Returns the tools of a file with one definition in each line. Raises `CatalogError` naming file and lines.
 
-    All lines are read before any is refused, so that a person can mend them all at once.
+    The error lists all wrong lines, so that a person can correct them at once.
     """
     tools: list[Tool] = []
     lines: dict[str, int] = {}
@@ -100,7 +101,7 @@ def _error_sentence(error: Exception) -> str:
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """A line of a .jsonl catalog in our own form."""
+    """A line of a .jsonl catalog in Toolcaddie's own form."""
 
     name: str
     description: str = ""
@@ -114,7 +115,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """A line in OpenAI's form; our additional fields stand beside `function`."""
+    """A line in OpenAI's form, with Toolcaddie's additional fields beside `function`."""
 
     function: dict[str, Any]
     category: str | None = None

@@ -1,4 +1,4 @@
-"""Opening and closing of sources that connect to something."""
+"""Opens and closes tool sources that connect to something, such as a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = Callable[[SourceStatus], None]
 
 
 def log_status(status: SourceStatus) -> None:
-    """Reports a source's state to the log alone; changed tools are not logged, because programs add functions all day."""
+    """Logs the state of a source. Changed tools are not logged, because a program may change its functions often."""
     if status.status == "failed":
         log.error("source_failed", source=status.source, error=status.detail)
     elif status.status != "changed":
@@ -28,7 +28,7 @@ def log_status(status: SourceStatus) -> None:
 
 
 async def open_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
-    """Opens all sources that connect to something, concurrently. If one fails, those that are open are closed again.
+    """Opens all sources that connect to something, concurrently. If one fails, all are closed again.
 
     Raises `ConfigError` naming every source that failed.
     """
@@ -53,7 +53,7 @@ async def open_sources(sources: Iterable[ToolSource], report: Report = log_statu
 
 
 async def close_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
-    """Closes all sources that connect to something. An error while closing is logged, because the others must be closed too."""
+    """Closes all sources that connect to something. An error is logged and not raised, so that all of them are closed."""
     openable = _openable(sources)
     outcomes = await asyncio.gather(*(source.close() for source in openable), return_exceptions=True)
     for source, error in zip(openable, outcomes, strict=True):
@@ -63,13 +63,13 @@ async def close_sources(sources: Iterable[ToolSource], report: Report = log_stat
 
 
 class OptionalSource:
-    """A source that may fail: if it cannot be opened its tools are absent, and everything else works."""
+    """Wraps a source that is not required: if it cannot be opened, its tools are absent, and everything else works."""
 
     def __init__(self, source: OpenableSource, report: Report = log_status) -> None:
         self._source = source
         self._report = report
-        self._turns = 0
-        """Times that it was opened or closed; each changes its tools."""
+        self._switches = 0
+        """Number of times that the source was opened or closed, because its tools change each time."""
         self.is_open = False
 
     @property
@@ -78,7 +78,7 @@ class OptionalSource:
 
     @property
     def revision(self) -> int:
-        return self._source.revision + self._turns
+        return self._source.revision + self._switches
 
     @property
     def claims(self) -> frozenset[str]:
@@ -98,17 +98,17 @@ class OptionalSource:
     async def open(self) -> None:
         try:
             await self._source.open()
-        except Exception as error:  # noqa: BLE001  a stranger's source: the host starts without its tools and reports it
+        except Exception as error:  # noqa: BLE001  somebody else's source: its error is reported, its tools are absent
             self._report(SourceStatus(source=self.name, status="failed", detail=_cause(error)))
             await self._source.close()
             return
         self.is_open = True
-        self._turns += 1
+        self._switches += 1
 
     async def close(self) -> None:
         if self.is_open:
             self.is_open = False
-            self._turns += 1
+            self._switches += 1
         await self._source.close()
 
 

@@ -1,4 +1,7 @@
-"""Catalogs of our tools joined with a caller's own, reused as long as the caller sends the same tools."""
+"""Joins the operator's catalog with the tools that a caller sends in a request.
+
+A joined catalog is used again as long as the caller sends the same tools.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.util.bounded import Bounded, Limit
 
 _Key = tuple[tuple[int, ...], str]
+"""The identities of the caller's tools, and the version of the operator's catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     theirs: tuple[Tool, ...]
-    """Kept alive, because the cache key is made of their identities."""
+    """The caller's tools. They must stay alive, because the cache key consists of their identities."""
     catalog: Catalog
     size: int
     """Bytes of the caller's tools."""
@@ -24,7 +28,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The latest result: a request asks for it several times, and a key of hundreds of identities costs time."""
+    """The latest result. A request needs it several times, and making a key of hundreds of identities takes time."""
 
     theirs: tuple[Tool, ...]
     version: str
@@ -32,10 +36,10 @@ class _Last:
 
 
 class MergedCatalogs:
-    """The most recently used catalogs: up to `most` of them, with `tools` tools and `size` bytes of callers' definitions
-    together.
+    """A cache of joined catalogs: at most `most`, in total with at most `tools` tools and `size` bytes of callers' definitions.
 
-    The tools' identities are the key, not the list's: a list may change, a tool cannot. Safe for many threads.
+    `theirs` are the tools of the caller, `ours` is the catalog of the operator. A catalog is found by the identities of the
+    tools, not by that of their list: a list may change, a tool cannot. Safe for many threads.
     """
 
     def __init__(self, *, most: int = 256, tools: int = 100_000, size: int = 32 * 1024 * 1024) -> None:
@@ -54,8 +58,8 @@ class MergedCatalogs:
         return None if entry is None else entry.catalog
 
     def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
-        """Returns the joined catalog; of two tools with one name the caller's wins."""
-        theirs = tuple(theirs)  # the same object, if it is a tuple
+        """Returns the joined catalog. If both have a tool of the same name, the caller's tool is used."""
+        theirs = tuple(theirs)  # a tuple stays the same object
         last = self._last
         if last is not None and last.theirs is theirs and last.version == ours.version:
             return last.catalog

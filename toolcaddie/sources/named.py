@@ -1,4 +1,4 @@
-"""Sources by name: a plugin, a file of definitions, a Python module."""
+"""Makes the tool source that a text names: a plugin, a file of definitions, or a Python module."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from toolcaddie.util.suggest import did_you_mean
 
 _PYTHON = "python:"
 _FILES = ("jsonl", "python")
-"""Sources that a catalog's name alone does not describe: it is a path or `python:module`."""
+"""Sources that need more than a name: a path, or `python:module`."""
 
 
 def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | None = None) -> ToolSource:
     """Returns the source that `spec` names.
 
         gym                    a sample or plugin (entry points of `toolcaddie.sources`)
-        tools.jsonl            one definition a line; such tools are selected and shown, but cannot run
+        tools.jsonl            one definition in each line; such tools are selected and shown, but cannot run
         python:module          its `source`, or its functions marked @tool
-        python:module:name     a ToolSource, a list of functions or of Tools, or a function without arguments making one
+        python:module:name     a ToolSource, a list of functions or of Tools, or a function without arguments that makes one
 
     Raises `CatalogError` (file and line named) or `ConfigError`.
     """
@@ -45,12 +45,12 @@ def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | 
 
 
 def catalog_names(registry: Registry) -> list[str]:
-    """Returns the catalogs that a name alone stands for, sorted."""
+    """Returns the names that are catalogs by themselves, sorted."""
     return [name for name in registry.names("source") if name not in _FILES]
 
 
 def jsonl(*, path: str) -> ToolSource:
-    """Returns the definitions of a file, one a line. Raises `CatalogError` naming file and line."""
+    """Returns the definitions of a file with one in each line. Raises `CatalogError` naming file and line."""
     return read_jsonl(Path(path))
 
 
@@ -91,12 +91,12 @@ def _import(spec: str, name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise CatalogError(f"catalog {spec!r}: {traced(error)}; install it, or mend the import") from error
+            raise CatalogError(f"catalog {spec!r}: {traced(error)}; install it, or correct the import") from error
         raise CatalogError(
             f"catalog {spec!r}: there is no module {error.name!r} in {folder} nor among the installed ones; "
             "write the name as in an import statement"
         ) from error
-    except Exception as error:  # a stranger's code at import: whatever it raises is reported with its place
+    except Exception as error:  # somebody else's code runs here: any error is reported with its place
         raise CatalogError(f"catalog {spec!r}: importing {name} failed: {traced(error)}") from error
 
 
@@ -153,5 +153,5 @@ def _called(make: Callable[..., Any], what: str) -> Any:
         return make()
     except ToolcaddieError:
         raise
-    except Exception as error:  # a stranger's code: whatever it raises is reported with its place
+    except Exception as error:  # somebody else's code: any error is reported with its place
         raise CatalogError(f"{what}: making it failed: {traced(error)}") from error

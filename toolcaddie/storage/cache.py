@@ -1,4 +1,4 @@
-"""Caches of values that may be lost: bounded in memory, or among the documents of a store that processes share."""
+"""Caches of values that may be lost: in the memory of one process, or in a store that several processes share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from toolcaddie.ports import Store
 from toolcaddie.util.bounded import Bounded, Limit
 
 MAX_SIZE = 10_000
+"""Default of the largest number of values in memory."""
 MAX_BYTES = 64 * 1024 * 1024
+"""Default of the largest size in bytes of all values in memory."""
 
 _SHARE = 8
-"""A value may take an eighth of all bytes; a larger one would evict nearly everything else."""
+"""A value may take at most an eighth of all bytes; a larger value would evict nearly all others."""
 
 _Entry = tuple[bytes, float]
-"""A value and its expiry."""
+"""A value and the moment when it expires."""
 
 
 class MemoryCache:
-    """Implements `ports.CacheStore` for one process: at most `max_size` values and `max_bytes` of them.
+    """Implements `ports.CacheStore` for one process: at most `max_size` values, together at most `max_bytes`.
 
     The least recently used value is evicted first. `clock` returns seconds that never go back.
     """
@@ -37,7 +39,7 @@ class MemoryCache:
         self._clock = clock
         self._entries: Bounded[str, _Entry] = Bounded(max_size, Limit(max_bytes, _size), on_eviction=self._count)
         self._evicted = self._expired = 0
-        self._changing = threading.Lock()  # `run_sync` in several threads: several loops, one cache
+        self._changing = threading.Lock()  # several threads may share the cache, each with a `run_sync` of its own
 
     @property
     def level(self) -> CacheLevel:
@@ -77,8 +79,8 @@ def _size(entry: _Entry) -> int:
 class StoreCache:
     """Implements `ports.CacheStore` over documents of one kind, so that processes share results.
 
-    Bounded by time and by `max_value_bytes` of one value: the store sweeps expired documents. It does not count them, so
-    `level` stays 0.
+    The store removes expired values. A value may have at most `max_value_bytes`; the number of values is not limited and
+    not counted, so `level` is always 0.
     """
 
     def __init__(self, documents: Store, *, kind: str = "cache", max_value_bytes: int = MAX_BYTES // _SHARE) -> None:
@@ -104,5 +106,5 @@ class StoreCache:
 def database(*, parts: Parts) -> StoreCache:
     """Returns a cache in the host's store. Raises `ConfigError` if it has none."""
     if parts.store is None:
-        raise ConfigError("the cache 'database' needs a store, and this host keeps nothing; use the cache 'memory'")
+        raise ConfigError("the cache 'database' needs a store, and this host has none; use the cache 'memory'")
     return StoreCache(parts.store)

@@ -1,4 +1,7 @@
-"""Statements compiled once for the driver: those written for every call cost more to build than to run."""
+"""SQL statements that are compiled to text once and then executed through the driver.
+
+The event log uses them: for rows that are written at every call of a tool, building a statement costs more than running it.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,19 @@ from sqlalchemy.sql.dml import Insert, Update
 
 
 class CompiledStatement:
-    """An insert or update of plain columns: texts, numbers, NULL. Other types need SQLAlchemy's conversion of their
-    values, and constants must stand in the text as `literal_column`.
+    """An insert or update whose parameters are texts, numbers and NULL.
 
-    `columns`: the columns that an insert names.
+    Values of other types would need SQLAlchemy's conversion, which is bypassed. A constant in the statement must be a
+    `literal_column`, because each row supplies only the named parameters.
+
+    `columns`: the columns that an insert fills; None for an update.
     """
 
     def __init__(self, statement: Insert | Update, columns: Sequence[str] | None = None) -> None:
         self._statement = statement
         self._columns = columns
         self._texts: dict[tuple[str, str], tuple[str, Sequence[str] | None]] = {}
+        """(dialect, driver) -> SQL text and the order of its parameters; None: the driver takes parameters by name."""
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Runs the statement for each row, a mapping with all its parameters."""

@@ -29,10 +29,11 @@ from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
 BUSY_SECONDS = 5.0
-"""Seconds a write waits for another process's lock."""
+"""Default number of seconds for which a write waits for another process's lock."""
 _WRITES = "toolcaddie_writes"
+"""Name of the option that marks connections for writing."""
 _MIGRATING = 0x746F6F6C63616464
-"""Key of our advisory lock in a PostgreSQL database."""
+"""Key of the advisory lock that Toolcaddie takes in a PostgreSQL database while it migrates."""
 _EXAMPLES = (
     "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/database"
 )
@@ -55,8 +56,8 @@ class Database:
     Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
 
     `clock` returns seconds since the epoch, for stored moments; `steady` returns seconds that never go back, for ages.
-    `busy`: seconds a write waits for another process's lock. `lease`: seconds without a heartbeat after which other
-    processes take over the runs of this one.
+    `busy`: seconds for which a write waits for another process's lock. `lease`: seconds without a sign of life after which
+    other processes settle the runs of this process, so that they can be resumed.
     """
 
     def __init__(
@@ -94,16 +95,16 @@ class Database:
         self._writer.start()
 
     async def close(self) -> None:
-        """Writes the queue, then disconnects. Raises `AuditError` if rows of the trail are lost."""
+        """Writes all queued rows, then disconnects. Raises `AuditError` if rows of the trail are lost."""
         try:
             await self.events.close()
         finally:
             await asyncio.to_thread(self._release)
 
     async def shrink(self) -> None:
-        """Returns the free space of an SQLite file to the disk; other databases do so themselves.
+        """Returns the free space of an SQLite file to the disk; PostgreSQL does so itself.
 
-        Needs as much space again meanwhile, and every writer waits. Raises `StorageError`.
+        Meanwhile a second copy of the file takes space on the disk, and every writer waits. Raises `StorageError`.
         """
         if self._engine.dialect.name == "sqlite" and not self._in_memory:
             await asyncio.to_thread(self._vacuum)
@@ -152,7 +153,9 @@ class Database:
             ) from error
 
     def _vacuum(self) -> None:
-        connection = self._engine.raw_connection()  # outside of a transaction, which SQLAlchemy's own would begin
+        connection = (
+            self._engine.raw_connection()
+        )  # SQLAlchemy's own connection would begin a transaction, in which VACUUM fails
         try:
             cursor = connection.cursor()
             cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for files created without it
@@ -171,7 +174,7 @@ class Database:
 
 
 def _no_check() -> None:
-    """Passes: the check of a database that has no local file."""
+    """Does nothing: the check of a database that has no local file."""
 
 
 def _parse(text: str) -> URL:
@@ -187,7 +190,7 @@ def _parse(text: str) -> URL:
 
 
 def _path(url: URL) -> Path | None:
-    """Returns the file of an SQLite URL; None: in memory."""
+    """Returns the file of an SQLite URL; None: the database is in memory."""
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
@@ -222,25 +225,25 @@ def _missing_driver(url: URL) -> str:
     if url.drivername in ("postgresql", "postgresql+psycopg"):
         return "PostgreSQL needs a driver; pip install 'toolcaddie[postgresql]'"
     return (
-        f"the driver of {url.drivername!r} is not installed; install it, or leave it out: {url.get_backend_name()}://"
+        f"the driver of {url.drivername!r} is not installed; install it, or name no driver: {url.get_backend_name()}://"
     )
 
 
 def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin_sqlite` does
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the next ones may wait
+    cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the statements below wait for locks
     if cursor.execute("PRAGMA page_count").fetchone() == (0,):
-        # A new file: pruning can then give pages back to the disk. For an old one it would be a write.
+        # Only in a new file, where it lets pruning return pages to the disk; in an old file it would be a write.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")  # an intent that a power cut can undo is no intent
+    cursor.execute("PRAGMA synchronous = FULL")  # a power cut must not undo a recorded intent to call a tool
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
 def _set_up_postgresql(connection: Any, _record: object, *, busy: float) -> None:
-    """Waits for a lock as long as on SQLite, and for the disk even if the server's own setting does not."""
+    """Makes the connection wait for locks as on SQLite, and for the disk even if the server's own setting does not."""
     cursor = connection.cursor()
     cursor.execute(f"SET lock_timeout = {round(busy * 1000)}")
     cursor.execute("SHOW synchronous_commit")
@@ -251,19 +254,19 @@ def _set_up_postgresql(connection: Any, _record: object, *, busy: float) -> None
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer takes the lock at once: one that begins as a reader and then writes fails without waiting when another
-    # process wrote in between.
+    # A writer takes the lock at the beginning of its transaction. A transaction that reads first and then writes fails
+    # without waiting if another process has written in between.
     immediate = connection.get_execution_options().get(_WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
 def _lock_migrations(connection: Connection) -> None:
-    """Lets one process at a time look for missing tables; on SQLite the transaction holds that lock already."""
+    """Lets one process at a time look for missing tables; on SQLite the transaction itself has locked the file."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
 
 
 def _make_file(path: Path) -> None:
-    """Makes the folder and an empty file that only this user may read: trails hold what people wrote."""
+    """Makes the folder and an empty file. Only this user may read it, because a trail contains what people wrote."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

@@ -27,13 +27,13 @@ class OpenFiles:
         self._identities: dict[str, tuple[int, int]] = {}
 
     def check_main(self) -> None:
-        """Checks the database file alone, before a connection: SQLite would create a missing one."""
+        """Checks the database file alone. Call it before connecting, because SQLite would create a missing file."""
         self._check(self._main)
 
     def check(self) -> None:
         """Raises `FileGoneError` if a file is missing or was replaced.
 
-        Costs a few microseconds; call it with a connection in a transaction, when all files exist.
+        Call it inside a transaction, because only then do all three files exist. It costs a few microseconds.
         """
         for suffix in _SUFFIXES:
             self._check(self._main + suffix)

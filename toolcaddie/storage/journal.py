@@ -1,4 +1,7 @@
-"""The event log: rows are queued at once and written in groups, in order; no run continues if writing fails."""
+"""The event log, which stores the audit trail in the database.
+
+Rows are queued at once and written in order, in groups. No run continues if writing fails.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,16 @@ from toolcaddie.storage.upsert import upsert
 from toolcaddie.storage.writer import Writer, outcome
 
 QUEUE_LIMIT = 20_000
-"""Rows that may be queued; beyond it `append` waits briefly for room."""
+"""Largest number of queued rows. If it is reached, `append` waits briefly for room."""
 
 _HURRY_AT = 1_000
+"""Number of queued rows from which they are written without further delay."""
 _IDS_AT_ONCE = 500
+"""Number of run ids in one statement, below the limit of parameters of every database."""
 _PATIENCE = 0.25
+"""Seconds for which `append` waits for room in the queue."""
 _RETRY_SECONDS = 1.0
+"""Shortest time in seconds between a failed write and the next attempt."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,9 +46,9 @@ _encode = msgspec.json.Encoder().encode
 class Journal:
     """Implements `ports.EventLog` on the database.
 
-    A failed write keeps its rows, and every `append` and `flush` raises `AuditError` until a later attempt has written
-    them: a full disk stops the runs, and freeing space continues without a restart. The writer of an intent that was
-    refused for that reason withdraws it, so that it is not written later.
+    After a failed write its rows stay queued, and every `append` and `flush` raises `AuditError` until a later attempt has
+    written them: a full disk stops the runs, and once there is space again, runs can start without a restart. A caller whose
+    intent to call a tool could not be written withdraws it, so that it is not written later.
 
     A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) inserts it;
     `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `calls`, `rounds`, `seconds`) update it. The row
@@ -56,12 +63,12 @@ class Journal:
         self._reader = reader
         self._leases = leases
         self._under_way: dict[str, int] = {}
-        """Runs of this process -> the generation of the lease each began in."""
+        """Id of a run of this process -> the lease generation in which the run began or was resumed."""
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Lines that may not be on disk yet; the first ones are being written."""
         self._writing = 0
-        """Count of the first lines that are being written now."""
+        """Number of lines, from the first one on, that are being written now."""
         self._withdrawn: list[_Line] = []
         """Lines withdrawn while being written: dropped if that write fails."""
         self._next: Future[int] | None = None
@@ -112,7 +119,7 @@ class Journal:
         return [_record(row) for row in rows]
 
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
-        """Reads in steps, because databases limit the parameters of a statement."""
+        """Returns the records of some kinds of many runs, read in steps because databases limit a statement's parameters."""
         await self._flush_if_possible()
         records: list[EventRecord] = []
         for start in range(0, len(run_ids), _IDS_AT_ONCE):
@@ -137,7 +144,7 @@ class Journal:
             await self.flush()
 
     def _generation(self, record: EventRecord) -> int:
-        """Returns the lease generation of a record. Raises `AuditError` if the lease of its run is lost."""
+        """Returns the current lease generation. Raises `AuditError` if the record's run began in an earlier one."""
         generation = self._leases.generation
         if record.kind in _BEGINS:
             self._under_way[record.run_id] = generation
@@ -157,7 +164,7 @@ class Journal:
             except StorageError as error:
                 raise _audit_error(error) from error
             self._next = write
-            write.add_done_callback(self._settle)
+            write.add_done_callback(self._finish_write)
         elif urgent:
             self._writer.hurry()
         return self._next
@@ -176,8 +183,8 @@ class Journal:
                 _change_runs(connection, current_lines, owner)
         return len(lines)
 
-    def _settle(self, write: Future[int]) -> None:
-        """Updates the queue after a commit or a failed one. Runs in the writer's thread."""
+    def _finish_write(self, write: Future[int]) -> None:
+        """Updates the queue after a write has succeeded or failed. Runs in the writer's thread."""
         failure = write.exception()
         with self._changed:
             self._writing = 0
@@ -218,19 +225,21 @@ _ENDING = ("status", "calls", "rounds", "seconds")
 
 
 _OLDER_NAMES = {"call_finished": ("turn", "number"), **dict.fromkeys(_ENDS, ("turns", "calls"))}
-"""Kind of record -> the name that older versions wrote, and the present one."""
+"""Kind of record -> the name of a field in records of older versions, and its present name."""
 
 
 class _Line(msgspec.Struct, frozen=True, eq=False):
-    """An event as a row of the table, and its change to the row of its run: the whole row, or some of its columns."""
+    """An event as a row of the table `events`, and the change that it makes in the table `runs`."""
 
     event: Mapping[str, Any]
     generation: int
-    """Generation of its lease."""
-    started: Mapping[str, Any] | None = None
-    ended: Mapping[str, Any] | None = None
+    """Lease generation in which the event was appended."""
+    new_run: Mapping[str, Any] | None = None
+    """The whole row of a run that starts."""
+    changes: Mapping[str, Any] | None = None
+    """Columns of the run's row that change, when it ends, pauses or is resumed."""
     continues: bool = False
-    """This process owns the run from this event on."""
+    """True: this process owns the run from this event on."""
 
     def is_of(self, record: EventRecord) -> bool:
         event = self.event
@@ -246,10 +255,10 @@ def _line(record: EventRecord, generation: int) -> _Line:
         "data": _encode(packed(record.data) if record.kind == PACKED else record.data).decode(),
     }
     if record.kind == "run_started":
-        return _Line(event, generation, started=_started(record))
+        return _Line(event, generation, new_run=_new_run(record))
     if record.kind in _ENDS or record.kind in _BEGINS:
         changes = {name: record.data[name] for name in _ENDING if name in record.data}
-        return _Line(event, generation, ended=changes, continues=record.kind in _BEGINS)
+        return _Line(event, generation, changes=changes, continues=record.kind in _BEGINS)
     return _Line(event, generation)
 
 
@@ -278,7 +287,7 @@ def _renamed(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     return {name if key == older else key: value for key, value in data.items()}
 
 
-def _started(record: EventRecord) -> Mapping[str, Any]:
+def _new_run(record: EventRecord) -> Mapping[str, Any]:
     principal = record.data.get("principal", {})
     return {
         "run_id": record.run_id,
@@ -295,16 +304,16 @@ def _started(record: EventRecord) -> Mapping[str, Any]:
 
 
 def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> None:
-    """Applies starts before ends, as in every run; one statement for neighbours that change the same columns."""
-    if started := [{**line.started, "owner": owner} for line in lines if line.started]:
-        upsert(connection, runs, started)
-    ended = (line for line in lines if line.ended)
-    for (columns, continues), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.continues)):
+    """Inserts new runs, then changes runs. Consecutive lines that change the same columns share a statement."""
+    if new_runs := [{**line.new_run, "owner": owner} for line in lines if line.new_run]:
+        upsert(connection, runs, new_runs)
+    changing = (line for line in lines if line.changes)
+    for (columns, continues), group in groupby(changing, key=lambda line: (tuple(line.changes or ()), line.continues)):
         _ending(columns, continues).execute(connection, [_parameters(line, owner) for line in group])
 
 
 def _parameters(line: _Line, owner: int) -> dict[str, Any]:
-    changes = {f"new_{name}": value for name, value in (line.ended or {}).items()}
+    changes = {f"new_{name}": value for name, value in (line.changes or {}).items()}
     ownership = {"new_owner": owner} if line.continues else {"new_owner": None, "by": owner}
     return {**changes, **ownership, "of_run": line.event["run_id"]}
 

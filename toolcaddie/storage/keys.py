@@ -1,4 +1,4 @@
-"""The gateway's own API keys. A secret is shown once, on creation; only its digest is stored."""
+"""The API keys of the gateway's clients. A secret is shown once, on creation; only its digest is stored."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
 SECRET_PREFIX = "tc_"
+"""Beginning of every secret."""
 
 _SECRET_BYTES = 32
+"""Number of random bytes in a secret."""
 _HINT_LENGTH = len(SECRET_PREFIX) + 4
+"""Number of characters of a secret that lists show."""
 _NAME_LENGTH = 64
+"""Largest number of characters of a key's name."""
 _FRESH_SECONDS = 1.0
+"""Seconds for which an answer of the database is used again."""
 _CACHED = 10_000
+"""Largest number of cached keys."""
 _USED_SECONDS = 60.0
+"""Shortest time in seconds between two writes of a key's `last_used`."""
 
 _BY_DIGEST = select(api_keys).where(api_keys.c.digest == bindparam("digest"), api_keys.c.revoked.is_(None))
 _ANY = select(api_keys.c.id).limit(1)
@@ -59,6 +66,7 @@ class ApiKeys:
         self._used: dict[str, float] = {}
         """Id of a key -> moment this process last wrote its `last_used` (steady)."""
         self._exist: tuple[float, bool] | None = None
+        """Moment of the last read (steady), and whether there was any key."""
 
     async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
         """Makes a key and its secret. Raises `RequestError` for a name that is taken or invalid."""

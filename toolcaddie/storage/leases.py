@@ -1,12 +1,14 @@
-"""Leases of living processes, under numbers that no two processes ever share.
+"""Leases: a process that continues runs shows through the database that it is alive.
 
-A process that runs something owns a row of `owners` and moves its `beat` several times within the lease's length, from a
-thread of its own, so that a stalled event loop loses nothing. A process that sees a beat stand still over `LOOKS` of its
-own looks removes the row and settles the owner's open runs in the same transaction. Every write that needs the lease
-looks for the row in its own transaction: a process that wakes up too late writes nothing.
+Such a process is an owner: it has a row in the table `owners`, under a number that no other process ever gets. A thread of
+its own raises the row's `beat` several times within the length of the lease, so that a stalled event loop does not lose the
+lease. The same thread reads the beats of all other owners; one such reading is a look. If a beat has not changed for `LOOKS`
+looks, its owner counts as dead: this process removes the owner's row and, in the same transaction, settles the owner's open
+runs (they become paused or failed). Every write that needs a lease checks in its own transaction that the row exists, so a
+process that wakes up too late writes nothing.
 
-Clocks of two processes are never compared, and no wall clock is read: a look counts only after this process has written
-its own beat, so no lease is lost while the database cannot be written.
+Clocks of two processes are never compared, and no decision depends on a wall clock. A look counts only after this process
+has written its own beat, so no lease is lost while the database cannot be written.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.log import Logger
 
 LEASE_SECONDS = 3.0
+"""Default length of a lease in seconds."""
 LONGEST_LEASE = 3_600
-"""Seconds. A killed process's runs stay open as long as its lease, so more must be a mistake."""
+"""Largest length of a lease in seconds. The runs of a killed process stay open for as long, so more must be a mistake."""
 LOOKS = 3
-"""Looks in a row, after the first, at a beat that stands still until its owner counts as dead; more if its lease is
-longer than ours."""
+"""Number of consecutive looks, after the first one, that must read the same beat until its owner counts as dead. An owner
+whose lease is longer than that of this process gets more looks."""
 
 _GLANCES = 4
-"""Reads of a beat between two looks while a caller waits for the result."""
+"""Number of reads of a beat in the time between two looks, while a caller of `holds` waits for the result."""
 
 log = Logger(__name__)
 
@@ -47,7 +50,8 @@ T = TypeVar("T")
 Settle = Callable[[Connection, int], None]
 """Ends an owner's open runs in the transaction that removes its row."""
 
-# Built once: making a statement costs more than running it. The weakest lock that a removal waits for: beats do not.
+# The statements are built once, because building one costs more than running it. `_EXISTS` takes the weakest lock that
+# makes a removal of the row wait; a change of the beat does not wait for it.
 _EXISTS = select(owners.c.number).where(owners.c.number == bindparam("n")).with_for_update(read=True, key_share=True)
 _TAKE = insert(owners).returning(owners.c.number)
 _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owners.c.beat + 1)
@@ -61,22 +65,28 @@ class LeaseLostError(StorageError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this process did not renew its lease in time and another one has settled its runs; new runs go on"
+            "this process did not renew its lease in time, so another process has settled its runs; new runs can start"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sight:
-    """An owner's beat at the last look, and the number of looks since it moved."""
+    """An owner's beat at the last look, and the number of looks since the beat changed."""
 
     beat: int
     still: int = 0
 
 
 class DatabaseLeases:
-    """Implements `ports.Leases` on the database. `alone`: no other process can reach it, so there are no others to watch.
+    """Takes and renews the lease of this process, and settles the runs of processes that no longer renew theirs.
 
-    `generation` counts lost leases: a run that began in an earlier one must not be written.
+    `DatabaseStore` offers `own` and `holds` as `lease` and `holds` of `ports.Store`.
+
+    `settle` ends the open runs of a dead owner. `seconds` is the length of the lease. `alone`: no other process can reach the
+    database, so no thread renews the lease or watches others.
+
+    `generation` counts the leases that this process has lost. Nothing may be written for a run that began under an earlier
+    generation.
     """
 
     def __init__(
@@ -91,7 +101,7 @@ class DatabaseLeases:
         self._alone = alone
         self._number: int | None = None
         self._durable = False
-        """True once the row of `_number` is committed; until then a missing row only means that it was rolled back."""
+        """True once the row of `_number` is committed. Until then, a missing row only means that it was rolled back."""
         self._sights: dict[int, _Sight] = {}
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -112,16 +122,16 @@ class DatabaseLeases:
             await asyncio.sleep(self._interval / _GLANCES)
             if (beat := await self._beat_of(number)) != first:
                 return beat is not None
-        return True  # no process could write for so long, so none has taken it
+        return True  # in all this time no process could write, so none has removed the owner
 
     async def labels(self) -> Mapping[int, str]:
-        """Returns the processes that own a lease, by number, as people know them."""
+        """Returns a text by which people recognise each process with a lease, by the number of the lease."""
         return {row.number: row.label for row in await self._reader.all(_LABELS)}
 
     def check(self, connection: Connection) -> int:
-        """Returns the number that may write in this transaction, a new one if there is none or it is lost.
+        """Returns the number under which this process may write in this transaction.
 
-        Runs in the writer's thread.
+        It is a new number if the process has none yet or has lost its lease. Runs in the writer's thread.
         """
         number = self._number
         if number is not None:
@@ -134,7 +144,7 @@ class DatabaseLeases:
         return self._number
 
     def require(self, connection: Connection, number: int) -> None:
-        """Raises `LeaseLostError` unless that number may write in this transaction. Runs in the writer's thread."""
+        """Raises `LeaseLostError` if the owner with that number has lost its lease. Runs in the writer's thread."""
         if _exists(connection, number):
             return
         if self._durable and number == self._number:
@@ -142,7 +152,7 @@ class DatabaseLeases:
         raise LeaseLostError
 
     def committed(self) -> None:
-        """Notes that a transaction in which `check` passed is on disk. Runs in the writer's thread, previous its next group."""
+        """Notes that a transaction in which `check` passed is on disk. Runs in the writer's thread, before its next group."""
         if self._number is None or self._durable:
             return
         self._durable = True
@@ -201,11 +211,14 @@ class DatabaseLeases:
         return [(row.number, row.beat, row.seconds) for row in connection.execute(_BEATS) if row.number != number]
 
     def _remove(self, connection: Connection, *, number: int, beat: int | None = None) -> bool:
-        """Removes an owner and settles its open runs. False: another process did, or its beat has moved."""
-        same = owners.c.number == number
+        """Removes an owner and settles its open runs.
+
+        Returns False if another process has removed the owner, or if its beat is no longer `beat`.
+        """
+        is_unchanged = owners.c.number == number
         if beat is not None:
-            same &= owners.c.beat == beat
-        if not connection.execute(delete(owners).where(same)).rowcount:
+            is_unchanged &= owners.c.beat == beat
+        if not connection.execute(delete(owners).where(is_unchanged)).rowcount:
             return False
         self._settle(connection, number)
         return True
@@ -218,7 +231,7 @@ class DatabaseLeases:
     # -----------------------------------------------------------------------------------------------------------------
 
     def _submit(self, work: Callable[[Connection], T]) -> Future[T]:
-        """Submits work that passes `check`."""
+        """Submits work that calls `check`."""
         done = self._writer.submit(work)
         done.add_done_callback(lambda done: self.committed() if done.exception() is None else None)
         return done
@@ -229,7 +242,7 @@ class DatabaseLeases:
 
 
 def _exists(connection: Connection, number: int) -> bool:
-    if connection.dialect.name == "sqlite":  # without row locks; through the driver alone this costs a tenth
+    if connection.dialect.name == "sqlite":  # has no row locks; without SQLAlchemy the read takes a tenth of the time
         driver: Any = connection.connection.driver_connection
         return driver.execute("SELECT 1 FROM owners WHERE number = ?", (number,)).fetchone() is not None
     return connection.execute(_EXISTS, {"n": number}).first() is not None

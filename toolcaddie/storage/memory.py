@@ -12,11 +12,11 @@ from toolcaddie.storage.names import check_key, check_kind
 from toolcaddie.util.bounded import Bounded
 
 _NUMBER = 1
-"""Number of the only lease: no other process can reach the store, and this one lives while it is used."""
+"""Number of the only lease. No other process can reach the store, and this process is alive while the store is used."""
 
 
 class MemoryStore:
-    """Implements `ports.Store`. Holds `size` documents: the oldest are evicted first. Logs are held whole.
+    """Implements `ports.Store`. Holds at most `size` documents: those written first are evicted first. Logs are not limited.
 
     `clock` returns seconds that never go back.
     """
@@ -24,7 +24,7 @@ class MemoryStore:
     def __init__(self, size: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._documents: Bounded[tuple[str, str], tuple[bytes, float]] = Bounded(size)
-        """(kind, key) -> value and its expiry. Reading is no use of a document: the last written is last."""
+        """(kind, key) -> value and moment of expiry, in the order of writing. Reading a document does not change the order."""
         self._streams: defaultdict[str, list[bytes]] = defaultdict(list)
 
     async def get(self, kind: str, key: str) -> bytes | None:
@@ -44,7 +44,7 @@ class MemoryStore:
         urgent: bool = True,
         owner: int | None = None,
     ) -> None:
-        _require(owner)
+        _require_lease(owner)
         self._write(kind, key, value, ttl)
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
@@ -63,14 +63,14 @@ class MemoryStore:
         ttl: float | None = None,
         owner: int | None = None,
     ) -> bool:
-        _require(owner)
+        _require_lease(owner)
         if self._live(kind, key) != expected:
             return False
         self._write(kind, key, value, ttl)
         return True
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        _require(owner)
+        _require_lease(owner)
         existed = self._live(kind, key) is not None
         self._documents.pop((kind, key))
         return existed
@@ -86,7 +86,7 @@ class MemoryStore:
         return DocumentPage(documents=page, cursor=page[-1].key if len(live) > limit else None)
 
     async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
-        _require(owner)
+        _require_lease(owner)
         check_key(stream)
         self._streams[stream].extend(values)
         return len(self._streams[stream])
@@ -112,6 +112,8 @@ class MemoryStore:
         self._documents.put((kind, key), (value, self._clock() + (ttl if ttl is not None else float("inf"))))
 
 
-def _require(owner: int | None) -> None:
+def _require_lease(owner: int | None) -> None:
     if owner not in (None, _NUMBER):
-        raise StorageError(f"number {owner} holds no lease; a store in memory has one, {_NUMBER}, which `lease` gives")
+        raise StorageError(
+            f"number {owner} holds no lease; the only lease of a store in memory is {_NUMBER}, as `lease` returns it"
+        )

@@ -1,6 +1,7 @@
-"""Kinds, keys and streams as the tables hold them.
+"""Checks the kinds, keys and stream names of the store, and converts keys to and from the form in the tables.
 
-PostgreSQL stores no NUL in a text. NUL becomes two other characters, in a way that preserves the order of keys.
+PostgreSQL cannot store the character NUL in a text. So the characters 0 (NUL) and 1 are each stored as two other characters,
+in a way that preserves the order of keys.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from toolcaddie.core.errors import StorageError
 
 MAX_KIND = 64
+"""Largest number of characters of a kind."""
 MAX_KEY = 512
-"""Characters. PostgreSQL's indexes hold 2,700 bytes, and a character takes up to four of them."""
+"""Largest number of characters of a key. An index entry of PostgreSQL has at most 2,700 bytes, a character up to four."""
 
 _LAST_BEFORE_SURROGATES = "\ud7ff"
 _FIRST_AFTER_SURROGATES = "\ue000"
@@ -26,7 +28,7 @@ def check_key(key: str) -> None:
     """Raises `StorageError` for a text that cannot be a key or the name of a stream."""
     if len(key) > MAX_KEY:
         raise StorageError(
-            f"a key has up to {MAX_KEY} characters, this one {len(key):,}: {_abbreviated(key)}; store its digest"
+            f"a key has up to {MAX_KEY} characters, and this one has {len(key):,}: {_abbreviated(key)}; use its digest"
         )
     if not key.isascii() and any("\ud800" <= character <= "\udfff" for character in key):
         raise StorageError(f"a key cannot hold half of a surrogate pair: {_abbreviated(key)}")
@@ -39,6 +41,7 @@ def stored_key(key: str) -> str:
 
 
 def escaped(key: str) -> str:
+    """Returns the same as `stored_key`, without a check of the key."""
     if "\0" not in key and "\1" not in key:
         return key
     return key.replace("\1", "\1\2").replace("\0", "\1\1")
@@ -50,7 +53,7 @@ def original_key(stored: str) -> str:
 
 
 def after_prefix(prefix: str) -> str | None:
-    """Returns the first text after all that begin with `prefix`; None: every later text begins with it."""
+    """Returns the first text after all texts that begin with `prefix`; None: there is no such text."""
     prefix = prefix.rstrip(_LAST)
     if not prefix:
         return None

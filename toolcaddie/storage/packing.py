@@ -13,10 +13,12 @@ from operator import itemgetter
 from typing import Any
 
 PACKED = "tools_selected"
-"""Kind of the rows that are packed."""
+"""Kind of the records that are packed."""
 
 _TEXTS = "texts"
+"""Name of the field that contains the texts."""
 _FIELDS = 4
+"""Number of fields that every tool has."""
 _FLAGS = ("slim", "core")
 """Flags that a tool may have in addition to its four fields."""
 _tool_fields = itemgetter("name", "category", "score", "reasons")

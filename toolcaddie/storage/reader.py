@@ -1,4 +1,7 @@
-"""Reads off the event loop. Readers and the writer never wait for each other, except on a single connection."""
+"""Runs the queries of the storage in threads, so that the event loop does not wait for the database.
+
+Queries do not wait for the writer, nor the writer for them, except in a database in memory, which has one connection.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.writer import Writer, outcome
 
 _THREADS = 4
+"""Number of threads, and so of queries at the same time."""
 
 Rows = Sequence[Row[Any]]
 
 
 class Reader:
-    """Runs selects in threads of its own, or in the thread of the writer `shared` if that has the only connection.
+    """Runs selects in its own threads, or in the thread of the writer `shared` if that writer has the only connection.
 
     `check` raises `StorageError` if the file being read is no longer the database.
     """

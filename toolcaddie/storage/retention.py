@@ -1,7 +1,7 @@
-"""Prunes old runs, always whole and only ended ones; each pruning records what it removed.
+"""Prunes the database: removes old runs that have ended, each with all its rows, and records what was removed.
 
-It works in small batches, each a transaction of its own, so that active runs wait for the lock a few milliseconds at
-most. A batch and its record are committed together: a process that dies between two batches leaves a true record.
+A pruning works in small batches, each a transaction of its own, so that active runs wait for the lock a few milliseconds at
+most. A batch and its record are committed together: if the process dies between two batches, the record is still correct.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
 BATCH = 20
-"""Runs removed in one transaction: some 500 rows, a few milliseconds."""
+"""Number of runs removed in one transaction. They have about 500 rows, whose removal takes a few milliseconds."""
 
 _DOCUMENTS = 500
+"""Largest number of expired documents removed in one transaction."""
 _NOT_ENDED = ("running", "pending")
+"""Status of runs that have not ended."""
 _FREED_PAGES = 400
-"""Most pages returned to the disk after a batch; more than a batch frees."""
+"""Largest number of pages of an SQLite file returned to the disk after a batch; a batch frees fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +48,17 @@ class Pruning:
     """The record of a pruning that removed runs."""
 
     at: float
+    """Moment of the pruning, in seconds since the epoch."""
     by: str
+    """Person and program that pruned."""
     cutoff: float
-    """Runs that ended before this moment were removed. Seconds since the epoch, as `at`."""
+    """Runs that ended before this moment, in seconds since the epoch, were removed."""
     runs: int
     events: int
     first_event: int
+    """Lowest id removed from the table `events`."""
     last_event: int
+    """Highest id removed from the table `events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +68,16 @@ class Statistics:
     runs: Mapping[str, int]
     """Number of runs by status."""
     oldest_run: float | None
+    """Start of the oldest run, in seconds since the epoch; None: there are no runs."""
     events: int
     documents: Mapping[str, int]
     """Number of documents by kind."""
     expired_documents: int
     prunings: int
     size: int
-    """Bytes on disk; for SQLite without its write-ahead log."""
+    """Size in bytes on disk; for SQLite, without the write-ahead log."""
     free: int | None
-    """Bytes of it that new rows will use first; None: the database does not report them."""
+    """Unused bytes within `size`, which new rows fill first; None: the database does not report them."""
 
 
 class Retention:
@@ -85,8 +92,8 @@ class Retention:
         """Removes runs that ended more than `older_than` seconds ago, and expired documents.
 
         Runs that are running, or waiting for an answer that may still come, stay whatever their age. `by` is stored in the
-        record. `pause`: seconds between two batches, for other writers. Raises `StorageError`; the removals until then are
-        on record.
+        record. `pause`: seconds between two batches, for other writers. Raises `StorageError`; what was removed before the
+        error is on record.
         """
         now = self._clock()
         step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
@@ -121,6 +128,7 @@ class Retention:
         return [Pruning(**row._mapping) for row in rows]
 
     async def statistics(self) -> Statistics:
+        """Counts the contents of the database now."""
         by_status = await self._reader.all(select(runs.c.status, func.count().label("runs")).group_by(runs.c.status))
         by_kind = await self._reader.all(
             select(documents.c.kind, func.count().label("documents")).group_by(documents.c.kind)
@@ -159,16 +167,17 @@ class _Step:
     cutoff: float
     batch: int
     after: float | None = None
-    """Start of the last run removed; earlier ones are done."""
+    """Start of the last run that was removed; runs that started earlier are done."""
     record: int | None = None
-    """Id of its row in `prunings`, once it has removed a run."""
+    """Id of the pruning's row in `prunings`; None until a run is removed."""
 
 
 def _ended(cutoff: float, now: float) -> Any:
-    """Selects the runs that may be removed: neither active lately, nor owned, nor waiting, nor stored to be resumed.
+    """Selects the runs that may be removed.
 
-    The run of the newest row stays too: SQLite reuses the highest id once its row is removed, and then the record of a
-    pruning would name later rows.
+    A run stays if it has a row after `cutoff`, if a process owns it, if it is running or waiting, or if it is stored to be
+    resumed. The run of the newest row stays too: SQLite reuses the highest id once its row is removed, and then the record of
+    a pruning would name later rows.
     """
     active = exists().where(events.c.run_id == runs.c.run_id, events.c.at >= cutoff)
     stored = exists().where(
@@ -240,10 +249,12 @@ def _remove_expired(connection: Connection, now: float) -> int:
 
 
 def _give_back(connection: Connection, removed: int) -> None:
-    """Shrinks an SQLite file by its free pages if it has auto-vacuum; others keep the space for new rows."""
+    """Returns free pages of an SQLite file with auto-vacuum to the disk; other databases keep the space for new rows."""
     if removed and connection.dialect.name == "sqlite":
         free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
-        for _ in range(min(free, _FREED_PAGES)):  # one by one: the driver takes a single step of each statement
+        for _ in range(
+            min(free, _FREED_PAGES)
+        ):  # one page for each statement, because the driver executes only its first step
             connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")
 
 

@@ -1,7 +1,8 @@
-"""Stored runs, each continued by one process at a time.
+"""Stores paused runs so that any process can resume them, and lets only one process at a time continue a run.
 
-A process that continues a run writes the number of its lease into the stored state, by compare-and-swap: of several at
-the same moment one succeeds. The claim of a dead process is void, so its runs can be resumed from their last state.
+To continue a run, a process claims it: it writes the number of its lease (see `leases`) into the stored state by
+compare-and-set, so that only one of several processes succeeds. The claim of a dead process is void, so its runs can be
+resumed from their last stored state.
 """
 
 from __future__ import annotations
@@ -20,31 +21,33 @@ from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 RUN = "run"
-"""Kind of their documents; the key is the run's id."""
+"""Kind of the documents that contain runs; the key is the id of the run."""
 
 _TTL_SECONDS = 30 * 86_400.0
-"""Shortest time for which a waiting run is stored."""
+"""Shortest time in seconds for which a paused run is stored."""
 
 _OLDER_COUNT = b'"turns":'
-"""Where older versions stored `RunState.calls`. A message may contain it as well, but only with escaped quotes."""
+"""Name under which older versions stored `RunState.calls`. A message may contain this text too, but with escaped quotes."""
 
 log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
+    """A run as it is stored."""
+
     request: RunRequest
     state: RunState
     meta_categories: tuple[str, ...]
     """Categories from which the run's meta tools were made."""
     owner: int | None = None
-    """Lease of the process that continues it; None: no process does."""
+    """Number of the lease of the process that continues the run; None: no process continues it."""
 
 
 class StoredRuns:
     """The stored runs in `documents`, by run id.
 
-    Each is stored for `ttl` seconds after its last change, and for 30 days at least.
+    A run is stored for `ttl` seconds after its last change, and for at least 30 days.
     """
 
     def __init__(self, documents: Store, *, ttl: float = _TTL_SECONDS) -> None:
@@ -54,11 +57,14 @@ class StoredRuns:
         """Ids of runs that this process no longer continues although the store still names it as the owner."""
 
     async def put_away(self, run: StoredRun, *, owner: int) -> None:
-        """Stores a run for `claim`. `owner`: the lease under which it began."""
+        """Stores a paused run, which `claim` can continue. `owner`: the number of the lease under which the run began."""
         await self._documents.put(RUN, run.state.run_id, msgspec.json.encode(run), ttl=self._ttl, owner=owner)
 
     async def find(self, run_id: str, principal: Principal | None) -> StoredRun:
-        """Reads a stored run. Raises `RunNotFoundError`, for another principal's too, so that its existence stays secret."""
+        """Returns a stored run. `principal` None: of any principal.
+
+        Raises `RunNotFoundError` also for a run of another principal, so that its existence stays secret.
+        """
         stored = await self._documents.get(RUN, run_id)
         run = None if stored is None else _decoded(stored)
         if run is None or (principal is not None and run.request.principal.owner != principal.owner):
@@ -66,13 +72,15 @@ class StoredRuns:
         return run
 
     async def claim(self, run: StoredRun) -> Claim:
-        """Claims the right to continue the run from the state that `find` returned.
+        """Claims the right to continue a run from the state that `find` returned.
 
-        Raises `RunNotFoundError` if another process has or had it. Waits for a process that may be dead until that is
-        certain.
+        Raises `RunNotFoundError` if another process has claimed the run since then. If the process with an older claim may
+        be dead, waits until that is certain.
         """
         run_id = run.state.run_id
-        refusal = RunNotFoundError(f"run {run_id!r} is being resumed, or was", param="run_id")
+        refusal = RunNotFoundError(
+            f"run {run_id!r} is being resumed by another request, or was resumed", param="run_id"
+        )
         owned = run.owner is not None and run_id not in self._disowned
         if owned and run.owner is not None and await self._documents.holds(run.owner):
             raise refusal
@@ -89,7 +97,7 @@ class StoredRuns:
         return Claim(self, self._documents, claimed, ttl=self._ttl)
 
     async def resumable(self, run_ids: Sequence[str]) -> Collection[str]:
-        """Returns the ids whose runs are stored."""
+        """Returns those of the ids under which a run is stored."""
         return (await self._documents.get_many(RUN, run_ids)).keys()
 
     async def check_free(self, run_id: str) -> None:
@@ -103,7 +111,7 @@ class StoredRuns:
 
 
 class Claim:
-    """A run continued by one caller. All writes are under the lease with which it was claimed."""
+    """The right of one caller to continue a run. All writes are made under the lease with which the run was claimed."""
 
     def __init__(self, runs: StoredRuns, documents: Store, run: StoredRun, *, ttl: float) -> None:
         self._runs = runs
@@ -117,7 +125,7 @@ class Claim:
         await self._write(self._run)
 
     async def put_away(self, run: StoredRun) -> None:
-        """Stores the run to wait again."""
+        """Stores the run, which has paused again, and gives up the claim."""
         self._run = replace(run, owner=self._run.owner)
         await self._write(replace(run, owner=None))
 
@@ -125,15 +133,15 @@ class Claim:
         """Gives up the claim on a run that could not continue, so that it may be resumed from its current state."""
         try:
             await self._write(replace(self._run, owner=None))
-        except StorageError as error:  # the error that broke the run off is the one to raise
+        except StorageError as error:  # only logged, because the caller raises the error that ended the run
             self._runs.disown(self._run.state.run_id)
             log.warning("run_not_given_back", run=self._run.state.run_id, error=str(error))
 
     async def forget(self) -> None:
-        """Deletes a run whose end is on record; it cannot be resumed any more."""
+        """Deletes a run whose end is in the trail; it cannot be resumed any more."""
         try:
             await self._documents.delete(RUN, self._run.state.run_id, owner=self._run.owner)
-        except StorageError as error:  # resuming it returns the stored answer
+        except StorageError as error:  # not fatal: resuming such a run returns the stored answer
             log.warning("run_not_forgotten", run=self._run.state.run_id, error=str(error))
 
     async def _write(self, run: StoredRun) -> None:

@@ -1,6 +1,7 @@
-"""Settles the runs of a dead process: a run with a stored state can be resumed, any other has failed.
+"""Settles the runs of a process that has died: a run with a stored state becomes paused and can be resumed, any other fails.
 
-Every intended call without an outcome gets one: unknown.
+`leases` calls this when it removes the process. If a call of a tool was announced in the trail and has no outcome there, its
+outcome is recorded as unknown.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, insert, or_, 
 from toolcaddie.storage.runs import RUN, unknown_calls, waiting_calls
 from toolcaddie.storage.tables import documents, events, runs
 
-GONE = "the process that carried it on is gone"
+GONE = "the process that ran it has ended"
+"""Reason that the trail shows."""
 
 _AT_ONCE = 500
-"""Runs per statement: below every database's limit of parameters (older SQLite: 999)."""
+"""Number of runs in one statement, below the limit of parameters of every database (older SQLite: 999)."""
 _CALL_KINDS = ("call_intended", "call_finished", "call_unknown")
 
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +60,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
     stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**parameters, "now": now})}
     rows, ends = [], []
     for run_id in run_ids:
-        end = _put_away(stored[run_id]) if run_id in stored else _failed()
+        end = _pause_record(stored[run_id]) if run_id in stored else _failure_record()
         open_calls = _open_calls(calls.get(run_id, {}), stored.get(run_id))
         facts = (*(("call_unknown", {**data, "reason": GONE}) for data in open_calls), end)
         for seq, (kind, data) in enumerate(facts, start=last.get(run_id, 0) + 1):
@@ -69,7 +71,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
 
 
 def _calls(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Data | None]]:
-    """Returns the intended calls by run and call id; None for a call that has an outcome."""
+    """Returns the announced calls of each run by call id; None for a call that has an outcome."""
     calls: dict[str, dict[str, Data | None]] = {}
     for run_id, kind, text in rows:
         data = msgspec.json.decode(text)
@@ -78,15 +80,18 @@ def _calls(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Data | None]]:
 
 
 def _open_calls(calls: Mapping[str, Data | None], stored: bytes | None) -> Iterator[Data]:
-    """Yields the calls of a run without an outcome; after a kill right before the intent only the stored state has them."""
+    """Yields the calls of a run that have no outcome.
+
+    If the process was killed right before it announced a call in the trail, only the stored state contains that call.
+    """
     yield from (data for data in calls.values() if data is not None)
     if stored is not None:
         yield from (data for data in unknown_calls(stored) if data["id"] not in calls)
 
 
-def _put_away(stored: bytes) -> tuple[str, Data]:
+def _pause_record(stored: bytes) -> tuple[str, Data]:
     return "run_paused", {"status": "pending", "waiting": waiting_calls(stored), "reason": GONE}
 
 
-def _failed() -> tuple[str, Data]:
+def _failure_record() -> tuple[str, Data]:
     return "run_failed", {"status": "failed", "error": GONE, "kind": "Abandoned"}

@@ -1,4 +1,4 @@
-"""Implements the store on a database."""
+"""The store on a database: documents under (kind, key), logs, and the lease of this process."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from toolcaddie.storage.writer import Writer, outcome
 T = TypeVar("T")
 
 _SWEEP_SECONDS = 60.0
+"""Shortest time in seconds between two removals of expired documents."""
 _AT_ONCE = 500
-"""Keys per statement: below every database's limit of parameters (older SQLite: 999)."""
+"""Number of keys in one statement, below the limit of parameters of every database (older SQLite: 999)."""
 
-# Built once: making a statement costs more than running it.
+# The statements are built once, because building one costs more than running it.
 _IS_LIVE = or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now"))
 _LIVE = select(documents.c.key, documents.c.value).where(documents.c.kind == bindparam("of_kind"), _IS_LIVE)
 _ONE = _LIVE.where(documents.c.key == bindparam("of_key"))
@@ -46,13 +47,13 @@ _ENTRIES = (
     .order_by(log_entries.c.position)
     .limit(bindparam("most"))
 )
-# One appender of a stream at a time: a position is assigned only when the previous one is committed or rolled back, so no
-# reader sees a later entry before an earlier one. SQLite has one writer anyway.
+# Lets one transaction at a time append to a stream. So a position is assigned only after the previous one is committed or
+# rolled back, and no reader sees a later entry before an earlier one. SQLite has only one writer in any case.
 _LOCK_STREAM = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("stream"), 0)))
 
 
 class DatabaseStore:
-    """Implements `ports.Store` on a database. Expired documents are never returned; an occasional write removes them.
+    """Implements `ports.Store` on a database. Expired documents are never returned; writes remove them once a minute.
 
     `clock` returns seconds since the epoch. The moment a document expires is stored and read by other processes and after
     a restart, so only a wall clock can measure it; if that clock is set back, documents live that much longer. `steady`
@@ -103,7 +104,7 @@ class DatabaseStore:
         await outcome(done)
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        # In one order everywhere: two processes that lock the same rows in different orders would wait for each other.
+        # Sorted, because two processes that lock the same rows in different orders would wait for each other.
         rows = [self._row(kind, key, values[key], ttl) for key in sorted(values)]
         if not rows:
             return
@@ -123,7 +124,7 @@ class DatabaseStore:
     ) -> bool:
         now, row = self._clock(), self._row(kind, key, value, ttl)
 
-        # One statement: between a read and a write another process could write too.
+        # A single statement, because another process could write between a read and a write.
         def exchange(connection: Connection) -> bool:
             if expected is None:
                 return insert_absent(connection, documents, row, now=now)
@@ -140,12 +141,12 @@ class DatabaseStore:
         return await outcome(self._submit(exchange, owner))
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        is_it = (documents.c.kind == kind) & (documents.c.key == stored_key(key))
+        is_document = (documents.c.kind == kind) & (documents.c.key == stored_key(key))
         expired = documents.c.expires <= self._clock()
 
         def remove(connection: Connection) -> bool:
-            connection.execute(delete(documents).where(is_it, expired))
-            return connection.execute(delete(documents).where(is_it)).rowcount > 0
+            connection.execute(delete(documents).where(is_document, expired))
+            return connection.execute(delete(documents).where(is_document)).rowcount > 0
 
         return await outcome(self._submit(remove, owner))
 
@@ -192,7 +193,7 @@ class DatabaseStore:
         return {"kind": kind, "key": stored_key(key), "value": value, "expires": expires}
 
     def _submit(self, work: Callable[[Connection], T], owner: int | None, *, urgent: bool = True) -> Future[T]:
-        """Submits work that is done only while `owner`, if not None, holds its lease."""
+        """Submits work. With an `owner`, the work is done only if that owner still holds its lease."""
         if owner is None:
             return self._writer.submit(work, urgent=urgent)
         number = owner

@@ -1,4 +1,4 @@
-"""The tables, once for every database. `migrations/` creates them on disk; a test compares the two."""
+"""The tables of the database, for queries. `migrations/` creates them on disk; a test compares the two definitions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ metadata = MetaData()
 # SQLite assigns ids only in a column whose type is exactly INTEGER.
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")
 
-# Ordered by code points on both. SQLite does so by default and enforces no length, so its column stays as the first
-# migration made it.
+# Keys are ordered by code points on SQLite and on PostgreSQL. SQLite does so by default and enforces no length, so its
+# column stays as the first migration made it.
 _KEY = String(255).with_variant(Text(collation="C"), "postgresql")
 
+# The audit trail: one row for each recorded event of a run.
 events = Table(
     "events",
     metadata,
-    # The order of writing. (run_id, seq) is deliberately not unique: a row that is always refused would block all others.
+    # Ids have the order of writing. (run_id, seq) is deliberately not unique: a row that the database always refuses would
+    # block all later rows.
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("run_id", String(255), nullable=False),
     Column("seq", Integer, nullable=False),
@@ -39,6 +41,7 @@ events = Table(
     Index("events_by_run", "run_id", "id"),
 )
 
+# A summary of each run, for lists.
 runs = Table(
     "runs",
     metadata,
@@ -51,25 +54,28 @@ runs = Table(
     Column("calls", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("seconds", Double),
-    Column("owner", BigInteger),  # number of the process that continues it; NULL: no process does
+    Column("owner", BigInteger),  # number of the process that continues the run; NULL: no process does
     Column("tenant", String(255), nullable=False, server_default="default"),
     Index("runs_by_start", "started"),
     Index("runs_by_tenant", "tenant", "started"),
     Index("runs_by_owner", "owner", sqlite_where=text("owner IS NOT NULL"), postgresql_where=text("owner IS NOT NULL")),
 )
 
+# Processes that are alive, see `leases`.
 owners = Table(
     "owners",
     metadata,
-    # The fencing number. Never reused, even if the newest row was removed: hence SQLite's own AUTOINCREMENT.
+    # The fencing number: a write under a number whose row is gone is refused. A number is never reused, even if the newest
+    # row was removed; SQLite needs AUTOINCREMENT for that.
     Column("number", _SERIAL, primary_key=True, autoincrement=True),
     Column("beat", BigInteger, nullable=False),
-    Column("seconds", Double, nullable=False),  # length of its lease in the settings of its process
+    Column("seconds", Double, nullable=False),  # length of the lease, as configured in that process
     Column("label", String(255), nullable=False),
     Column("started", Double, nullable=False),
     sqlite_autoincrement=True,
 )
 
+# Small values under (kind, key), see `store`.
 documents = Table(
     "documents",
     metadata,
@@ -81,6 +87,7 @@ documents = Table(
     Index("documents_by_expiry", "expires"),
 )
 
+# Append-only streams of values, see `store`.
 log_entries = Table(
     "log_entries",
     metadata,
@@ -90,6 +97,7 @@ log_entries = Table(
     PrimaryKeyConstraint("stream", "position"),
 )
 
+# The gateway's API keys, see `keys`.
 api_keys = Table(
     "api_keys",
     metadata,
@@ -108,6 +116,7 @@ api_keys = Table(
     Index("api_keys_by_digest", "digest", unique=True),
 )
 
+# One row for each pruning that removed runs, see `retention`.
 prunings = Table(
     "prunings",
     metadata,

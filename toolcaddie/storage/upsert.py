@@ -21,7 +21,10 @@ def upsert(connection: Connection, table: Table, values: Mapping[str, Any] | Seq
 
 
 def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], *, now: float) -> bool:
-    """Inserts a row unless a live one has its primary key; an expired one is overwritten. False: a live one exists."""
+    """Inserts a row, or overwrites an expired row with the same primary key.
+
+    Returns False if there is a row with that key that has not expired.
+    """
     statement = _insert_absent(connection.dialect.name, table)
     return connection.execute(statement, {**row, "now": now}).rowcount > 0
 
@@ -43,7 +46,7 @@ def _insert_absent(dialect: str, table: Table) -> Executable:
     resolved: Executable = statement.on_conflict_do_update(
         index_elements=keys, set_=_other_columns(statement, table, keys), where=table.c.expires <= bindparam("now")
     )
-    return resolved.execution_options(preserve_rowcount=True)  # dropped for an insert by default
+    return resolved.execution_options(preserve_rowcount=True)  # by default SQLAlchemy drops the row count of an insert
 
 
 def _keys(table: Table) -> Sequence[str]:

@@ -1,7 +1,7 @@
-"""Writes in one thread, which groups queued work into one commit.
+"""The one thread that writes to the database. It groups queued pieces of work into one commit.
 
-A durable commit costs a disk write whatever its size, so hundreds of rows a second are possible only if they share
-commits. The writer does not know what the work writes.
+A durable commit costs a disk write whatever its size, so hundreds of rows a second are possible only if they share commits.
+A piece of work is a function that takes a connection; the writer does not know what the function writes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from toolcaddie.storage.files import FileGoneError
 T = TypeVar("T")
 
 _GROUP = 256
+"""Largest number of pieces of work in one commit."""
 _ATTEMPTS = 5
-"""Attempts at one piece of work that meets deadlocks."""
+"""Largest number of attempts at one piece of work that runs into deadlocks."""
 _DEADLOCK = "40P01"
+"""PostgreSQL's code for a deadlock."""
 _LINGER = 0.01
-"""Seconds. Longer waits make bigger groups, whose writing delays requests: 50 ms added 1 to 2 ms to their p99."""
+"""Seconds for which work that is not urgent may wait for more work. Longer waits make larger groups, whose writing delays
+requests: 50 ms added 1 to 2 ms to the 99th percentile of their duration."""
 
-Tell = Callable[[], None]
-"""Passes an outcome to its waiter."""
+Completion = Callable[[], None]
+"""Completes the future of one piece of work, with its result or an error."""
 
 
 class Writer:
-    """Runs submitted work in order, in groups; each group is one transaction and durable when its futures are done.
+    """Runs submitted work in order, in groups. A group is one transaction; its futures are done once it is on disk.
 
-    `linger`: seconds that work without a waiter may wait for more. `check` is called in each transaction before its commit
-    and raises `FileGoneError` if the commit would be lost.
+    `linger`: seconds for which work that is not urgent may wait for more work. `check` is called in each transaction before
+    the commit and raises `FileGoneError` if the commit would be lost.
     """
 
     def __init__(self, engine: Engine, *, check: Callable[[], None], linger: float = _LINGER) -> None:
@@ -57,7 +60,8 @@ class Writer:
     def submit(self, work: Callable[[Connection], T], *, urgent: bool = True) -> Future[T]:
         """Queues work. The future fails with the work's exception, or with `StorageError` if the database failed.
 
-        Work may run several times: again on its own if other work of its group failed, and after a deadlock.
+        Work that is not `urgent` may wait for more work. Work may run several times: again by itself if other work of its
+        group failed, and again after a deadlock.
 
         Raises `StorageError` before `start` and after `close`.
         """
@@ -68,12 +72,14 @@ class Writer:
             self._queue.append(job)
             urgent = urgent or len(self._queue) >= _GROUP
             self._urgent = self._urgent or urgent
-            if urgent or len(self._queue) == 1:  # otherwise it lingers already, and waking it would only take the GIL
+            if (
+                urgent or len(self._queue) == 1
+            ):  # otherwise the thread waits for more work; waking it would only cost the GIL
                 self._wake.notify()
         return job.done
 
     def hurry(self) -> None:
-        """Writes the queue now, because a caller waits for it."""
+        """Makes the thread write the queue now, because a caller waits for it. Returns at once."""
         with self._wake:
             self._urgent = True
             self._wake.notify()
@@ -89,8 +95,8 @@ class Writer:
 
     def _run(self) -> None:
         for group in self._groups():
-            for tell in self._commit(group):
-                tell()
+            for complete in self._commit(group):
+                complete()
 
     def _groups(self) -> Generator[list[_Job[Any]], None, None]:
         while True:
@@ -103,21 +109,22 @@ class Writer:
                 return
             yield group
 
-    def _commit(self, group: list[_Job[Any]], *, attempts: int = _ATTEMPTS) -> list[Tell]:
-        """Commits a group in one transaction, without savepoints: nearly always nothing fails.
+    def _commit(self, group: list[_Job[Any]], *, attempts: int = _ATTEMPTS) -> list[Completion]:
+        """Commits a group in one transaction. Returns functions that complete the futures of the group.
 
-        If some work failed, the group is repeated one by one, so that only that work fails; the same after a deadlock with
-        another process, because work alone locks little. If the database failed, the whole group fails: SQLite may have
-        rolled everything back by itself, and a commit would "succeed" with half.
+        There are no savepoints, because work nearly never fails. If a piece of work failed, every piece is repeated in a
+        transaction of its own, so that only the faulty one fails. The same happens after a deadlock with another process,
+        because a single piece locks few rows. If the database failed, the whole group fails: SQLite may have rolled back
+        everything by itself, and a later commit would store only a part of the group.
         """
         try:
             with self._engine.begin() as connection:
-                tells = [job.run(connection) for job in group]
+                completions = [job.run(connection) for job in group]
                 self._check()
-            return tells
+            return completions
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
             if len(group) > 1 and (_is_of_the_work(error) or _is_deadlock(error)):
-                return [tell for job in group for tell in self._commit([job])]
+                return [completion for job in group for completion in self._commit([job])]
             if attempts > 1 and _is_deadlock(error):
                 return self._commit(group, attempts=attempts - 1)
             return [partial(job.done.set_exception, _outcome_error(error)) for job in group]
@@ -125,21 +132,23 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job(Generic[T]):
+    """A piece of work and the future of its outcome."""
+
     work: Callable[[Connection], T]
     done: Future[T] = field(default_factory=Future)
 
-    def run(self, connection: Connection) -> Tell:
-        """Does the work. Its waiter gets the outcome only when the group is committed."""
+    def run(self, connection: Connection) -> Completion:
+        """Does the work. The returned function completes the future; it is called once the group is committed."""
         return partial(self.done.set_result, self.work(connection))
 
 
 def _is_of_the_work(error: Exception) -> bool:
-    """Returns True if the rest of the group may still succeed."""
+    """Returns True if one piece of work caused the error, so the rest of the group may still succeed."""
     return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError | FileGoneError)
 
 
 def _is_deadlock(error: Exception) -> bool:
-    """Returns True if PostgreSQL aborted this transaction, so that another process's could continue."""
+    """Returns True if PostgreSQL aborted this transaction, so that that of another process could continue."""
     return isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", None) == _DEADLOCK
 
 
@@ -154,5 +163,5 @@ def _storage_error(error: Exception) -> StorageError:
 
 
 async def outcome(done: Future[T]) -> T:
-    """Waits for submitted work. Cancelling the wait does not cancel the work: others may share its group."""
+    """Waits for submitted work. Cancelling the wait does not cancel the work, whose group may contain other work."""
     return await asyncio.shield(asyncio.wrap_future(done))

@@ -1,6 +1,6 @@
-"""Three sinks for operators: log lines, metrics and spans. None of them can stop a run.
+"""Three event sinks for operators: log lines, metrics and spans. An error in one of them does not stop a run.
 
-A sink drops its state of a run when the run ends or is stored; the state of a run that never ends is evicted by newer ones.
+A sink receives every event of every run. It forgets a run that ends or pauses; a run that never ends is evicted by newer runs.
 """
 
 from __future__ import annotations

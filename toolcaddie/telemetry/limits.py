@@ -1,20 +1,21 @@
-"""Bounded memory of sinks: the number of active runs, and label values from outside."""
+"""Limits on the memory of metrics and spans: the number of active runs, and the values of labels."""
 
 from __future__ import annotations
 
 from toolcaddie.util.text import visible_line
 
 LABEL_LIMIT = 500
-"""Different values of a label from outside (tools, models); later values count as `other`."""
+"""Largest number of different values of a label, such as names of tools or models; later values count as `other`."""
 
 MOST_RUNS = 10_000
-"""Active runs of which a sink holds the state."""
+"""Largest number of active runs whose state a sink holds."""
 
 _LABEL_LENGTH = 200
+"""Largest number of characters of a label value."""
 
 
 class Labels:
-    """Bounds the number of different label values: each costs memory for ever, in this process and in the metrics database."""
+    """Limits the number of different values of a label, because each costs memory for ever, here and in the metrics database."""
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}

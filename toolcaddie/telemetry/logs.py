@@ -1,4 +1,7 @@
-"""Log lines of runs, and the configuration of logging."""
+"""The event sink that writes log lines of runs, and the configuration of logging.
+
+The names of log lines and of their fields must not change, because operators' tools read them.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,21 @@ from toolcaddie.core.tool import ToolCall
 from toolcaddie.util.text import visible, visible_line
 
 _CAP = 200
+"""Largest number of characters of a text in a field."""
 _TRACEBACKS = ("stack", "exception")
+"""Fields with several lines, which follow the log line."""
 _MOST_NAMES = 10
+"""Largest number of dropped arguments named in a line."""
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
+"""A value that is shown without quotes."""
 
 LEVELS = ("debug", "info", "warning", "error")
 
 
 def configure_logging(*, json: bool = False, level: str = "info") -> None:
-    """Sends log lines, ours and those of the libraries, to stderr: for people, or with `json` one object per line.
+    """Sends the log lines of Toolcaddie and of other libraries to stderr: as text, or with `json` as one object per line.
 
-    For the edge of a program (the command line, the server); a library never calls it. Raises `ConfigError`.
+    A program calls this in its entry point (the command line, the server); a library must not. Raises `ConfigError`.
     """
     if level not in LEVELS:
         raise ConfigError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
@@ -67,7 +74,7 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Its only line at info repeats that of `StructlogSink`.
+    # The only info line of this logger repeats a line of `StructlogSink`.
     logging.getLogger("toolcaddie.selection").setLevel(max(logging.WARNING, root.level))
     structlog.configure(
         processors=[
@@ -95,7 +102,10 @@ def _rendering(json: bool) -> list[Any]:
 
 
 def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    """Renders as `ConsoleRenderer` does, without colours and columns, at a tenth of its cost: a server writes two per request."""
+    """Renders a line like `ConsoleRenderer`, but without colours and columns.
+
+    It takes a tenth of the time, which matters to a server that writes two lines per request.
+    """
     tracebacks = [visible(str(event.pop(name))) for name in _TRACEBACKS if event.get(name)]
     timestamp, level, title = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
     words = [f"{name}={_word(value)}" for name, value in event.items()]
@@ -103,7 +113,7 @@ def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> st
 
 
 def _all_visible(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Makes the texts of an event safe for a terminal; only tracebacks, below its line, have lines of their own."""
+    """Makes the texts of an event safe for a terminal. Only tracebacks, which follow the log line, keep their line breaks."""
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = visible(value) if name in _TRACEBACKS else visible_line(value)
@@ -115,16 +125,16 @@ def _word(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Returns a message as one line: one from outside must not look like two."""
+    """Returns a message as one line, so that text from outside cannot look like a second log line."""
     return text if text.isprintable() else repr(text)
 
 
 _STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
-"""Events that are always logged at level debug."""
+"""Events that are logged at level debug only."""
 
 
 class StructlogSink:
-    """Logs a line for each decision and a summary at the end, and the steps between at level debug."""
+    """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between."""
 
     def __init__(self, logger: Any = None) -> None:
         self._logger_override = logger
@@ -149,7 +159,7 @@ class StructlogSink:
 
     @property
     def _log(self) -> Any:
-        """Returns the logger, bound once per configuration: binding costs more than a line that is dropped."""
+        """Returns the logger. It is bound once per configuration, because binding costs more than a line that is not shown."""
         if self._logger_override is not None:
             return self._logger_override
         configured = structlog.get_config()["processors"]
@@ -163,7 +173,7 @@ class StructlogSink:
             line(event)
 
     def _shows_steps(self) -> bool:
-        """Returns True if steps are logged; checked before a line is built that is nearly always dropped."""
+        """Returns True if steps are logged. Checked before their lines are built, because they are rarely shown."""
         log = self._log
         return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
@@ -209,6 +219,8 @@ class StructlogSink:
 
     def _delivered(self, event: ToolsDelivered) -> None:
         delivery = event.delivery
+        # `told`: names of the tools that a message announces to the model (`Delivery.added`). The field is not called `added`,
+        # because `added` is a number in the line `meta_tool`.
         self._log.debug(
             "tools_delivered",
             run=event.run_id,

@@ -1,4 +1,4 @@
-"""Metrics of runs, for Prometheus."""
+"""The event sink that counts runs as Prometheus metrics. Names and labels of metrics stay, because dashboards read them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,14 @@ from toolcaddie.parts import Parts
 from toolcaddie.telemetry.limits import MOST_RUNS, Labels
 from toolcaddie.util.bounded import Bounded
 
+# Upper bounds of the buckets of histograms.
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _SHORT_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
 _COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 75)
 _TOOLS = (0, 5, 8, 16, 24, 32, 48, 64, 96, 128, 256)
+
+_RESUMED = "resumed"
+"""Label `preset` of a run whose start this sink has not seen, because it was in another process or before a pause."""
 
 
 class PrometheusSink:
@@ -65,14 +69,14 @@ class PrometheusSink:
         def histogram(name: str, help_text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
             return Histogram(f"toolcaddie_{name}", help_text, labels, registry=registry, buckets=buckets)
 
-        self.runs = counter("runs", "Runs that ended or were put away.", "status", "preset")
+        self.runs = counter("runs", "Runs that ended or paused.", "status", "preset")
         self.run_seconds = histogram("run_seconds", "Duration of a run.", _SECONDS, "preset")
         self.rounds = histogram("run_rounds", "Model calls with tools in a run.", _COUNTS)
         self.calls = histogram("run_calls", "Tools executed in a run.", _COUNTS)
         self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
         self.model_attempts = counter(
             "model_attempts",
-            "Requests behind answers that took several, and behind failures.",
+            "Requests to models, of answers that took several requests and of failures.",
             "provider",
             "how",
             "outcome",
@@ -80,29 +84,31 @@ class PrometheusSink:
         self.model_seconds = histogram("model_seconds", "Duration of a model call.", _SECONDS, "model")
         self.tool_calls = counter("tool_calls", "Calls of tools.", "tool", "outcome")
         self.tool_seconds = histogram("tool_seconds", "Duration of a tool call.", _SECONDS)
-        self.cached_results = counter("tool_results_cached", "Calls answered from the result of an equal one.", "tool")
+        self.cached_results = counter(
+            "tool_results_cached", "Calls answered with the cached result of an equal call.", "tool"
+        )
         self.tool_retries = counter(
-            "tool_retries", "Runs of tools that failed and were repeated in the same call.", "tool"
+            "tool_retries", "Failed executions of a tool that were repeated within the same call.", "tool"
         )
         self.fallback_answers = counter(
-            "fallback_answers", "Answers of a provider that stepped in for the one that was asked.", "provider"
+            "fallback_answers", "Answers of a fallback in place of the requested provider.", "provider"
         )
-        self.decisions = counter("decisions", "What policy said of calls.", "verdict")
+        self.decisions = counter("decisions", "Decisions of the policy about calls.", "verdict")
         self.meta_calls = counter("meta_calls", "Calls of meta tools.", "tool")
         self.tools_added = counter("tools_added", "Tools added by meta tools.")
         self.expansions = histogram(
-            "run_expansions", "Uses of request_more_tools in a run; more than one is a sign.", (0, 1, 2, 3, 5)
+            "run_expansions",
+            "Uses of request_more_tools in a run; more than one suggests a wrong selection.",
+            (0, 1, 2, 3, 5),
         )
-        self.classifications = counter(
-            "classifications", "What became of the first stage that names categories.", "how"
-        )
+        self.classifications = counter("classifications", "Outcomes of the classifier, which names categories.", "how")
         self.selection_seconds = histogram("selection_seconds", "Time to select tools.", _SHORT_SECONDS)
-        self.no_match = counter("selections_without_match", "Selections where nothing fitted the request.")
+        self.no_match = counter("selections_without_match", "Selections in which no tool fitted the request.")
         self.tools_sent = histogram("tools_sent", "Tool definitions in a request to a model.", _TOOLS)
-        self.tokens_saved = counter("tool_tokens_saved", "Tokens of definitions not sent, by estimate.")
+        self.tokens_saved = counter("tool_tokens_saved", "Estimated tokens of tool definitions that were not sent.")
         self.tokens = counter(
             "tokens",
-            "Tokens as providers count them; cached and written are of the input, reasoning of the output.",
+            "Tokens as providers count them. Input includes cached and written, output includes reasoning.",
             "kind",
         )
         self.limits = counter("limits_reached", "Runs that reached a limit.", "limit")
@@ -188,7 +194,7 @@ class PrometheusSink:
         self.limits.labels(event.limit).inc()
 
     def _ended(self, run_id: str, status: str, state: RunState | None) -> None:
-        numbers = self._runs.pop(run_id) or _RunNumbers(preset="resumed")
+        numbers = self._runs.pop(run_id) or _RunNumbers(preset=_RESUMED)
         self.runs.labels(status, numbers.preset).inc()
         self.expansions.observe(numbers.expansions)
         if state is not None:
@@ -207,5 +213,5 @@ class _RunNumbers:
 
 
 def metrics(*, parts: Parts) -> PrometheusSink:
-    """Returns a sink into the host's metrics, or into the process's if the host serves none."""
+    """Returns a sink for the registry of the host, or for that of the process if the host has none."""
     return PrometheusSink(parts.metrics or REGISTRY)

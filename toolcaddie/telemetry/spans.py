@@ -1,4 +1,4 @@
-"""Spans of runs, for OpenTelemetry."""
+"""The event sink that records runs as OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ ATTEMPT_OUTCOME = "toolcaddie.attempt.outcome"
 
 
 class OpenTelemetrySink:
-    """Records a span for a run, with one in it for each model round and tool call, without texts of people and models.
+    """Records a span for each run, and in it a span for each model call and tool call. No span has texts of people or models.
 
-    Without an SDK, and for runs that are not sampled, an event costs a dictionary lookup. Spans of rounds and calls are made
-    when they have ended, with their real times: a sink gets the event of a tool call only at its end.
+    Without an SDK, and for runs that are not sampled, an event costs a dictionary lookup. The span of a call is made when the
+    call has ended, with the real times, because a sink receives the event of a tool call only at its end.
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
@@ -226,6 +226,7 @@ class _RunSpan:
     request: ModelAsked | None = None
     """The model call in progress."""
     requested_at: int = 0
+    """Moment of the last model call, in nanoseconds since the epoch; 0: there was none."""
     context: Any = field(init=False)
 
     def __post_init__(self) -> None:

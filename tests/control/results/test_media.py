@@ -149,7 +149,7 @@ def test_text_is_cut_and_media_beyond_its_own_limit_is_named() -> None:
     assert small.content == (
         Text(text="a chart"),
         SOUND,
-        Text(text="[left out: [image/png, 3 kB]; what is no text in a result may have 500 bytes]"),
+        Text(text="[left out: [image/png, 3 kB]; the media of a result may have 500 bytes]"),
     )
     assert small.structured == {"rows": 2}
 

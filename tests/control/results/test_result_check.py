@@ -75,8 +75,8 @@ async def test_a_broken_promise_is_retried_like_a_failure_if_that_is_safe(invoca
         (ToolResult(content='{"members":3}'), "members: "),
         (ToolResult(content="{}"), 'result: "members" is a required property'),
         (ToolResult(content="[]"), "result: "),
-        (ToolResult(content="Everything is fine."), "its output schema asks for JSON and its text is none"),
-        (ToolResult(content="[" * 100_000), "its output schema asks for JSON and its text is none"),
+        (ToolResult(content="Everything is fine."), "its output schema asks for JSON, and its text is not JSON"),
+        (ToolResult(content="[" * 100_000), "its output schema asks for JSON, and its text is not JSON"),
         (ToolResult(content="", structured={"members": object()}), "not JSON"),
     ],
 )
@@ -122,7 +122,7 @@ async def test_the_failure_ends_with_advice_only_for_a_tool_that_may_have_change
         (await checked(invocation, ToolResult(content="{}"), schema=SCHEMA, read_only=read_only)).text
         for read_only in (True, False)
     ]
-    assert writing == f"{reading}. It did run, so look before you call it again"
+    assert writing == f"{reading}. It did run, so check what it did before you call it again"
     assert reading.startswith("find answered, but not what it promises, so the answer is left out: ")
     assert "members" in reading
 

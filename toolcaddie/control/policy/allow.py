@@ -1,4 +1,4 @@
-"""The shipped policy: it hides nothing and allows every call. Restrictions of tools and bots hold under any policy."""
+"""The default policy: it hides nothing and allows every call. Restrictions of tools and bots hold under any policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AllowAll:
         return _VERSION
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        """None: nothing is hidden."""
+        """Returns None: no tool is hidden."""
         return None
 
     async def decide(self, request: CallRequest) -> Decision:

@@ -1,4 +1,4 @@
-"""One policy from several."""
+"""A policy that combines several policies."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Middleware around a call on its way to its source; each file holds one `ports.Middleware`."""
+"""Middleware around the calls of tools: retries, timeouts, caching and checks. Most files contain one `ports.Middleware`."""

@@ -1,4 +1,7 @@
-"""Result cache: an equal call gets the result of an earlier run. The policy decides before, and a hit counts as a call too."""
+"""Middleware that answers a call with the cached result of an equal earlier call.
+
+The policy decides about the call before the cache is read, and a call answered from the cache counts as a call of the run.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,13 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 DEFAULT_TTL = 300.0
-"""Seconds for which results are good if their tool does not say."""
+"""Default number of seconds for which a result is cached."""
 
 OTHERS = "(others)"
-"""Name under which the calls of further tools are counted: sources may bring new names for as long as the process lives."""
+"""Name under which the calls of further tools are counted, because the number of names is not limited."""
 
 _COUNTED_TOOLS = 1_000
+"""Largest number of tools whose calls are counted by name."""
 
 CacheKey = Callable[[str, Mapping[str, Any]], str]
 """Function from a tool's name and arguments to a text that is the same for equal calls."""
@@ -50,8 +54,9 @@ class ToolCacheStatistics:
     misses: int = 0
     """Calls for which the tool ran."""
     joined: int = 0
-    """Calls that waited for an equal one under way and took its result."""
+    """Calls that waited for an equal call in progress and got the result of that call."""
     stored: int = 0
+    """Results written to the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ class Cache:
 
     ```python
     Cache(store)                               # tools with a cache_ttl of their own
-    Cache(store, everything=True, ttl=60)      # and tools that only read, unless of the open world or polled
+    Cache(store, everything=True, ttl=60)      # and tools that only read, except open-world and polled ones
     Cache(store, everything=True, unmarked=True)   # and tools that do not say whether they only read
     Cache(store, key=lambda name, params: f"{name}:{params['id']}")
     ```
@@ -76,14 +81,14 @@ class Cache:
     whose author did not call it cacheable, are shared with no one else: they may differ from person to person. A `key` of
     your own cannot change any of this.
 
-    Results that are cached only through `everything` end with the next run of a tool of the same source and tenant that may
-    write: a result read before a write may be wrong after it. A `cache_ttl` is the author's word and holds to its end.
+    Results that are cached only because of `everything` expire when a tool of the same source and tenant runs that may write:
+    a result read before a write may be wrong after it. A tool's own `cache_ttl` always holds, because its author chose it.
 
     Only successful results without an effect are cached. Equal calls at the same time run the tool once. If that run fails,
     the others get the same failure instead of running one after another, and the next call runs the tool again; if it is
     cancelled, one of the others runs. A result that comes from another call's run has `ToolResult.cached`.
 
-    Stands inside `Truncate`, because a cut result names a handle that only one caller may use, and around every layer that
+    Runs inside `Truncate`, because a cut result names a handle that only one caller may use, and around every layer that
     changes or repeats a call.
     """
 
@@ -133,7 +138,7 @@ class Cache:
             outcome = await self._cached_result(key, invocation)
             if outcome is None:
                 outcome = await self._run(invocation, call_next)
-                if self._writes(invocation.tool):  # its own run has begun a new era, too
+                if self._writes(invocation.tool):  # this run has begun a new era too
                     key = await self._key_of(invocation) or key
                 await self._store_result(key, outcome, ttl, invocation)
             return outcome
@@ -141,7 +146,7 @@ class Cache:
             outcome = error
             raise
         finally:
-            # Still None: cancelled on the way. The first of the waiters starts again.
+            # `outcome` is still None if this call was cancelled; then the first of the waiting calls runs.
             del self._flights[flight_key]
             flight.set_result(outcome)
 
@@ -154,7 +159,7 @@ class Cache:
         return self._ttl if self._everything and cacheable else None
 
     def _writes(self, tool: Tool) -> bool:
-        """Returns True if a tool may write. One with a `cache_ttl` only reads, by its author's word."""
+        """Returns True if a tool may write. A tool with a `cache_ttl` only reads: its author said so."""
         return self._everything and not tool.annotations.read_only and tool.cache_ttl is None
 
     async def _run(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
@@ -172,14 +177,14 @@ class Cache:
             log.warning("cache_not_written", tool=invocation.tool.name, error=str(error))
 
     async def _era(self, invocation: Invocation) -> str:
-        """Returns the mark of the time between two writes; results cached in another era are not found."""
+        """Returns the name of the current era, the time between two writes. Results cached in another era are not found."""
         try:
             return (await self._store.get(_era_key(invocation)) or b"").hex()
         except StorageError:
             return secrets.token_hex(8)  # unknown era: no cached result is trusted
 
     async def _key_of(self, invocation: Invocation) -> str | None:
-        """Returns the key of a call; None: it cannot be told from others, so it runs."""
+        """Returns the cache key of a call; None: no key can be made, so the tool runs."""
         tool, context = invocation.tool, invocation.context
         principal = context.principal
         scope: list[str | None] = [principal.tenant]
@@ -190,7 +195,7 @@ class Cache:
             scope += [principal.bot, principal.role]
         try:
             call = self._key(tool.name, invocation.arguments)
-        except Exception:  # the operator's own function; a key is not worth a run
+        except Exception:  # an error in the operator's function must not end the run
             log.warning("cache_key_failed", tool=tool.name, run_id=context.run_id, exc_info=True)
             return None
         try:
@@ -206,7 +211,7 @@ class Cache:
             log.warning("cache_not_read", tool=invocation.tool.name, error=str(error))
             result = None
         self._count(invocation, "misses" if result is None else "hits")
-        if log.is_enabled_for("debug"):  # one line a call is too much unless it was asked for
+        if log.is_enabled_for("debug"):  # a line for each call would be too much at level info
             log.debug("cache_miss" if result is None else "cache_hit", tool=invocation.tool.name, key=key)
         return None if result is None else replace(result, cached=True, tries=1)
 
@@ -231,7 +236,7 @@ class Cache:
 
 
 def is_unmarked(tool: Tool) -> bool:
-    """Returns True if a tool does not say whether it only reads, and nothing else speaks against caching its results."""
+    """Returns True if a tool does not say whether it only reads, and nothing else prevents caching of its results."""
     marks = tool.annotations
     return marks.read_only is None and not (tool.may_destroy or marks.open_world or tool.polling)
 
@@ -241,4 +246,4 @@ def _era_key(invocation: Invocation) -> str:
 
 
 _Flight = asyncio.Future[ToolResult | Exception | None]
-"""A call under way that others wait for: its result or error; None: it was cancelled."""
+"""The future of a call in progress, for which equal calls wait: a result or an error; None: the call was cancelled."""

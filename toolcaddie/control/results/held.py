@@ -1,4 +1,4 @@
-"""Results too long to be sent, stored for a while so that the model can read on."""
+"""Stores results that are too long to be sent, so that the model can read on for a while with `read_result`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from toolcaddie.ports import CacheStore
 from toolcaddie.util.text import valid_text
 
 HELD_SECONDS = 3600.0
+"""Default number of seconds for which a result is stored."""
 HELD_BYTES = 8_000_000
+"""Default of the largest size in bytes of a stored result."""
 
 _DECODER = msgspec.msgpack.Decoder(tuple[str, bool])
+"""Decodes a stored value: the text, and whether its end is missing."""
 
 
 class HeldResults:
-    """Stores texts under random handles, each for one principal: for anyone else there is no such handle.
+    """Stores texts under random handles, each for one principal: for anyone else the handle does not exist.
 
-    In `storage.StoreCache` they outlive the process; in `storage.MemoryCache` the oldest are removed first. The store has to
-    take values slightly above `max_bytes`; both do by default.
+    In a `StoreCache` the texts outlive the process; a `MemoryCache` evicts the least recently used. The store must accept
+    values slightly larger than `max_bytes`; both do so by default.
     """
 
     def __init__(self, store: CacheStore, *, seconds: float = HELD_SECONDS, max_bytes: int = HELD_BYTES) -> None:
@@ -69,5 +72,5 @@ def _place(handle: str, offset: int, end: int, total: int, *, cut: bool) -> str:
 
 
 def _key(handle: str, principal: Principal) -> str:
-    """Key that contains the principal, so that another caller's handle looks the same as one that never existed."""
+    """Returns a key that depends on the principal, so that a handle of another caller is not found."""
     return hashlib.sha256(canonical_json([*principal.owner, handle])).hexdigest()

@@ -1,4 +1,4 @@
-"""Check of results against the promises of their tool, because a model believes every result."""
+"""Middleware that checks a tool's result against its output schema and limits, because a model believes every result."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ log = Logger(__name__)
 
 
 class ResultCheck:
-    """Turns a successful result that breaks its tool's promise into a failed one that names the field.
+    """Turns a successful result that is wrong into a failed result that names the problem.
 
-    A result has at most `max_bytes`, text in UTF-8 and media in base64: the model could not read the end of a longer one. With
-    an output schema, `structured` has to fit it, or the text read as JSON if there is no `structured`. Without one, any text
-    passes that can be written as UTF-8, the empty text included.
+    A result may have at most `max_bytes`, counting text in UTF-8 and media in base64: the model could not read the end of a
+    longer one. If the tool has an output schema, `structured` must fit it; without `structured`, the text must be JSON that
+    fits it. If the tool has none, any text passes that can be written as UTF-8, also the empty text.
 
-    Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
+    Runs inside `Truncate`, which may cut JSON anywhere, and inside `Retry`.
     """
 
     def __init__(self, bounds: Bounds = DEFAULT, *, max_bytes: int = HELD_BYTES) -> None:
@@ -75,8 +75,8 @@ def _problems(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) ->
         try:
             value = msgspec.json.decode(encoded)
         except (msgspec.DecodeError, RecursionError) as error:
-            return [f"its output schema asks for JSON and its text is none ({error})"]
-    # The check calls the whole value "arguments".
+            return [f"its output schema asks for JSON, and its text is not JSON ({error})"]
+    # `argument_errors` names the whole value "arguments".
     return [
         f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
         for line in argument_errors(tool.output_schema, value, bounds=bounds)
@@ -84,4 +84,4 @@ def _problems(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) ->
 
 
 def _aftermath(tool: Tool) -> str:
-    return "" if tool.annotations.read_only else ". It did run, so look before you call it again"
+    return "" if tool.annotations.read_only else ". It did run, so check what it did before you call it again"

@@ -1,4 +1,4 @@
-"""Retries of failed calls that can be repeated without harm."""
+"""Middleware that retries failed calls of tools, if a second run does no harm."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
-FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-"""Seconds before the second try and at most; doubled from try to try."""
+FIRST_WAIT = 0.1
+"""Seconds before the second try; the wait doubles from try to try."""
+
+LONGEST_WAIT = 5.0
+"""Largest number of seconds between two tries, before `JITTER`."""
 
 JITTER = 0.3
 """Share of a wait that is added at random, so that calls that failed together are not retried together."""
 
-_MAY_PASS = frozenset({"failed", "timeout"})
-"""Kinds of errors that may pass; the others would be the same the next time."""
+_TEMPORARY = frozenset({"failed", "timeout"})
+"""Kinds of errors that a second try may avoid; the other kinds would occur again."""
 
 
 class Retry:
@@ -33,8 +36,8 @@ class Retry:
     idempotency key. No try begins later than `within` seconds after the first, if that is set; the end of the run cancels
     the wait.
 
-    `sleep`, `chance` (0 to 1) and `clock` make the waits. Stands around `ResultCheck` and `Timeout`: a result that breaks its
-    tool's promise is a failure like another, and every try has its own time.
+    `sleep` waits, `chance` returns a random number from 0 to 1, `clock` measures `within`; tests replace them. Runs around
+    `ResultCheck` and `Timeout`: a result that `ResultCheck` refuses is retried, and every try has the whole timeout.
     """
 
     def __init__(
@@ -57,10 +60,10 @@ class Retry:
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         start = self._clock()
         result = await call_next(invocation)
-        if result.error not in _MAY_PASS or not is_safe_to_repeat(invocation):
+        if result.error not in _TEMPORARY or not is_safe_to_repeat(invocation):
             return result
         tries = 1
-        while result.error in _MAY_PASS and tries <= self._max_retries:
+        while result.error in _TEMPORARY and tries <= self._max_retries:
             wait = self._wait_after(tries)
             if self._within is not None and self._clock() + wait - start > self._within:
                 break

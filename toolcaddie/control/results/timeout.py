@@ -1,4 +1,4 @@
-"""The end of a call that takes too long."""
+"""Middleware that ends the call of a tool that takes too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 GRACE_SECONDS = 1.0
-"""Seconds that a cancelled call has to clean up; then it is left behind."""
+"""Seconds that a cancelled call has to clean up; then it is abandoned."""
 
 
 class Timeout:
@@ -24,10 +24,11 @@ class Timeout:
     `most` is an upper bound for every tool, even for those with a longer timeout of their own; None: there is none.
 
     The call runs in a task of its own, because a tool may swallow its cancellation (a retry loop around a bare `except`
-    does): such a call is left behind after a second, and the run goes on. Commands that it runs through `guards.processes`
-    end with the call in any case, with all they have started, even if it runs in a thread that cannot be cancelled.
+    does): such a call is abandoned after a second, and the run continues. Commands that it runs through `guards.processes`
+    are ended in any case, with all processes that they have started, even if the call runs in a thread that cannot be
+    cancelled.
 
-    Stands innermost: every try of a call has its own time.
+    Is the innermost layer, so every try of a call has the whole timeout.
     """
 
     def __init__(self, *, most: float | None = None, grace: float = GRACE_SECONDS) -> None:
@@ -35,8 +36,8 @@ class Timeout:
             raise ConfigError(f"the longest timeout must be more than 0 seconds, not {most}")
         self._most = most
         self._grace = grace
-        # The loop holds its tasks weakly; one left behind must not be collected while it runs.
-        self._left_behind: set[asyncio.Task[ToolResult]] = set()
+        # The event loop holds its tasks weakly; an abandoned task must not be collected while it runs.
+        self._abandoned: set[asyncio.Task[ToolResult]] = set()
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         if self._most is not None and invocation.seconds > self._most:
@@ -64,11 +65,11 @@ class Timeout:
         _, running = await asyncio.wait({task}, timeout=self._grace)
         if running:
             log.warning("cancellation_ignored", tool=invocation.tool.name, run_id=invocation.context.run_id)
-            self._left_behind.add(task)
-            task.add_done_callback(self._left_behind.discard)
+            self._abandoned.add(task)
+            task.add_done_callback(self._abandoned.discard)
 
 
 def _aftermath(invocation: Invocation) -> str:
     if invocation.tool.annotations.read_only:
         return ""
-    return "; whether it took effect is not known, so look before you call it again"
+    return "; whether it took effect is not known, so check before you call it again"

@@ -1,4 +1,4 @@
-"""Caps on the size of a result, separate for text and media. The text that leaves here can be written as UTF-8."""
+"""Middleware that cuts long results, with separate limits for text and media. The resulting text is valid UTF-8."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from toolcaddie.util.text import valid_text
 log = Logger(__name__)
 
 MEDIA_BYTES = Limits().result_media_bytes
+"""Default of the largest size in bytes of all media of a result."""
 _MAX_NAMES = 10
-"""Number of blocks that a sentence names one by one."""
+"""Largest number of omitted blocks that a sentence names."""
 
 
 class Truncate:
-    """Cuts the text of results above `max_bytes` of UTF-8 at a character's boundary and says how long it was.
+    """Cuts text that is longer than `max_bytes` in UTF-8, between two characters, and adds a note with its whole length.
 
-    Blocks without text stay whole as long as they fit into `media_bytes` together, in their encoded size; a sentence names
-    the others. If the text of several blocks is cut, its beginning becomes the first block.
+    Blocks without text (media) are never cut: they stay as long as their encoded sizes fit into `media_bytes` together, and a
+    sentence names the omitted ones. If the text of several blocks is cut, its beginning becomes the first block.
 
-    A cut result loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no JSON.
-    With `held` the whole text is stored for the caller, and the note says how `read_result` reads on.
+    A cut result loses its `structured` value. A result also loses it if `structured` alone is over the limit or is not JSON.
+    With `held`, the whole text is stored for the caller, and the note says how to read on with `read_result`.
 
-    Stands outside of all other layers: they see whole results, and their changes are within the cap too.
+    Is the outermost layer: all other layers see whole results, and what they add is within the limit too.
     """
 
     def __init__(self, max_bytes: int, *, media_bytes: int = MEDIA_BYTES, held: HeldResults | None = None) -> None:
@@ -52,7 +53,7 @@ class Truncate:
     async def _hold(self, held: HeldResults, result: ToolResult, invocation: Invocation) -> str | None:
         try:
             return await held.hold(result.text, invocation.context.principal)
-        except StorageError as error:  # its beginning is worth more to the model than an error
+        except StorageError as error:  # without a handle the model still gets the beginning of the result
             log.warning("result_not_held", tool=invocation.tool.name, error=str(error))
             return None
 
@@ -117,7 +118,7 @@ def _fitting(blocks: Sequence[Block], media_bytes: int) -> tuple[Block, ...]:
 def _missing_note(missing: Sequence[Block], media_bytes: int) -> str:
     placeholders = " ".join(map(placeholder, missing[:_MAX_NAMES]))
     more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
-    return f"[left out: {placeholders}{more}; what is no text in a result may have {media_bytes:,} bytes]"
+    return f"[left out: {placeholders}{more}; the media of a result may have {media_bytes:,} bytes]"
 
 
 def _encoded_size(block: Block) -> float:
@@ -129,7 +130,7 @@ def _encoded_size(block: Block) -> float:
 
 
 def _note(total: int, handle: str | None, offset: int) -> str:
-    """Returns a note in ASCII. It is longest for the largest `offset`."""
+    """Returns the note on a cut, in ASCII. No other `offset` gives a longer note than the largest one."""
     onward = "" if handle is None else f"; read on with {READ_RESULT}, handle {handle!r}, offset {offset}"
     return f"\n[cut here: the whole result has {total} bytes, this is its beginning{onward}]"
 

@@ -23,10 +23,14 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _SHOWN_ERRORS = 3
+"""Largest number of wrong arguments that a result names."""
 _SHOWN_MESSAGE = 2_000
+"""Largest number of characters of an exception's message in a result."""
 _LOGGED_TRACEBACK = 20_000
+"""Largest number of characters of a traceback in the log."""
 
 Outcome = ToolResult | Awaitable[Any]
+"""Outcome of a function in a thread: a result, or an awaitable that the event loop has to await."""
 
 
 async def call(
@@ -40,7 +44,7 @@ async def call(
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
-        return failed(f"{name} was cancelled from inside: something it waited for was given up")
+        return failed(f"{name} was cancelled from inside: something that it waited for was cancelled")
     except _RefusedError as refused:
         return failed(f"{name}: {refused}", refused.kind)
     except TooManyHangingError as error:
@@ -55,7 +59,7 @@ async def call(
 
 
 class _RefusedError(Exception):
-    """Says why the function is not called."""
+    """The function is not called; the message says why."""
 
     def __init__(self, message: str, kind: ErrorKind) -> None:
         super().__init__(message)
@@ -77,7 +81,7 @@ def _converted(definition: Definition, arguments: Mapping[str, Any], context: Ru
     if lacking:
         raise _RefusedError("; ".join(f"{name}: this argument is required" for name in lacking), "invalid_arguments")
     try:
-        # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
+        # Through JSON, because only there does pydantic's strict mode accept a text as a date or an enum, and a list as a set.
         return _validated(definition, own)
     except ValidationError as error:
         raise _RefusedError(_complaints(error), "invalid_arguments") from error
@@ -91,7 +95,7 @@ def _validated(definition: Definition, values: dict[str, Any]) -> dict[str, Any]
     except ValidationError as error:
         if not _is_about_whole_floats(error):
             raise
-        # To JSON Schema 5.0 is an integer, so the call was right; to pydantic it is not.
+        # In JSON Schema 5.0 is an integer, so the call was right. In pydantic's strict mode it is not.
         return definition.arguments.validate_json(msgspec.json.encode(_whole(values)), strict=True)
 
 
@@ -113,7 +117,7 @@ def _whole(value: Any) -> Any:
 
 
 def _complaints(error: ValidationError) -> str:
-    """Returns a sentence for each of the first errors, naming the field; never the value, which may be megabytes."""
+    """Returns a sentence for each of the first errors. It names the field, but not the value, which may have megabytes."""
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [
         f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:300]}" for item in errors[:_SHOWN_ERRORS]
@@ -132,7 +136,7 @@ def _placed(
     kwargs: dict[str, Any] = {}
     for parameter in definition.parameters:
         if parameter.role not in ("argument", "injected"):
-            value = _handed_in(parameter, definition, context)
+            value = _supplied_value(parameter, definition, context)
         elif parameter.wire in injected:
             value = injected[parameter.wire]
         else:
@@ -147,7 +151,7 @@ def _placed(
     return args, kwargs
 
 
-def _handed_in(parameter: Parameter, definition: Definition, context: RunContext) -> Any:
+def _supplied_value(parameter: Parameter, definition: Definition, context: RunContext) -> Any:
     match parameter.role:
         case "context":
             return context
@@ -165,7 +169,7 @@ def _dependency(parameter: Parameter, context: RunContext) -> Any:
     assert parameter.dependency is not None, "a parameter of this role has a type"
     if parameter.dependency not in context.dependencies:
         raise _RefusedError(
-            f"the application has to give {parameter.dependency.__name__} for {parameter.name!r} and did not",
+            f"the application has to provide {parameter.dependency.__name__} for {parameter.name!r} and did not",
             "failed",
         )
     return context.dependencies[parameter.dependency]
@@ -174,7 +178,7 @@ def _dependency(parameter: Parameter, context: RunContext) -> Any:
 async def _run(definition: Definition, threads: Threads[Outcome], function: Callable[[], Any]) -> ToolResult:
     if definition.is_async:
         return to_result(await function(), wrap=definition.wrap)
-    # The result is written as JSON in the thread too: a big one must not hold up the loop.
+    # The result is converted to JSON in the thread too, because a large one would block the event loop.
     outcome = await threads.run(lambda: _finished(function(), wrap=definition.wrap))
     return outcome if isinstance(outcome, ToolResult) else to_result(await outcome, wrap=definition.wrap)
 

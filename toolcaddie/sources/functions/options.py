@@ -1,5 +1,7 @@
-"""`@tool`: the description of a function as a tool, by its author. It only checks options and marks the function, so that a
-module full of tools imports as fast as one without."""
+"""`@tool`, with which the author of a function describes it as a tool.
+
+It only checks options and marks the function; the schema is made later, so that a module full of tools imports fast.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from toolcaddie.sources.functions.place import place_of
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "__toolcaddie__"
+"""Attribute of a function that has its options."""
 
 
 class ToolOptions(TypedDict, total=False):
-    """Everything `@tool` takes; the fields of `Tool`, and `output_schema`."""
+    """The options of `@tool`: fields of `Tool` and of its annotations, and `output_schema`."""
 
     name: str
     """The function's own name if omitted."""
@@ -30,7 +33,7 @@ class ToolOptions(TypedDict, total=False):
     core: bool
     read_only: bool
     destructive: bool
-    """False if omitted: own code counts as a write that destroys nothing, unless it says otherwise."""
+    """False if omitted: a function of the application is trusted to destroy nothing, even if it writes."""
     idempotent: bool
     open_world: bool
     concurrent: bool
@@ -80,7 +83,7 @@ def options_of(function: Any) -> ToolOptions | None:
 def _mark(function: Any, options: ToolOptions) -> Any:
     _check(function, options)
     bearer = function.__func__ if isinstance(function, classmethod | staticmethod) else function
-    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool with these options on top
+    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool, whose options add to the first ones
         return _mark(functools.partial(function), cast("ToolOptions", {**getattr(bearer, _MARK), **options}))
     try:
         setattr(bearer, _MARK, options)
@@ -94,7 +97,9 @@ def _check(function: Any, options: ToolOptions) -> None:
         raise ConfigError(f"@tool marks functions, and {function!r:.80} is not one; write @tool above a function")
     place = place_of(function)
     if isinstance(function, type):
-        raise ConfigError(f"{place} is a class; mark its methods with @tool and hand FunctionSource an instance of it")
+        raise ConfigError(
+            f"{place} is a class; mark its methods with @tool and pass an instance of it to FunctionSource"
+        )
     for name in options:
         if name not in ToolOptions.__annotations__:
             close = difflib.get_close_matches(name, ToolOptions.__annotations__, n=1)

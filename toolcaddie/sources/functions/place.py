@@ -1,4 +1,4 @@
-"""Finds the Python function under wrappers, and its place, for messages to its author."""
+"""Finds the Python function inside wrappers, and the file and line where it is defined, for messages to its author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The return value of a function, as the result a model reads."""
+"""Converts the return value of a function to the result that a model reads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
 
     In a list that holds a block, each other item becomes a block of text.
 
-    `wrap`: the tool promised an object and returns something else, so `structured` is `{"result": value}`. A value that
-    cannot be written as JSON gives a failed result that names its type.
+    `wrap`: the tool's output schema is an object around the value, so `structured` is `{"result": value}`. A value that cannot
+    be written as JSON gives a failed result that names its type.
     """
     if isinstance(value, ToolResult):
         return _checked(value, content=value.content)
@@ -45,7 +45,7 @@ def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
         return ToolResult(content=plain, structured=structured)
     try:
         return ToolResult(content=msgspec.json.encode(plain).decode(), structured=structured)
-    except UnicodeEncodeError:  # half of a surrogate pair in some string: escaped it is text again
+    except UnicodeEncodeError:  # a string has half of a surrogate pair, which `json` writes as an escape
         return ToolResult(content=json.dumps(plain))
 
 

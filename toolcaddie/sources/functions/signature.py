@@ -2,11 +2,12 @@
 
 The schema has only the parameters that the model fills in. The others get their values when the function is called:
 
-- names beginning with `_` come from the values the caller injects (`_chatId`), as does everything `**kwargs` takes;
+- a parameter whose name begins with `_` gets a value that the caller injects (`_chatId`), and so does `**kwargs`;
 - a parameter annotated `RunContext` gets the context of the run;
-- one annotated with a type of the application's dependencies gets that dependency;
-- one annotated as a `logging.Logger` or a structlog logger, or bare and called `logger`, gets one that names the tool;
-- keyword arguments that a `functools.partial` fixed stay fixed.
+- a parameter annotated with a type of the application's dependencies gets that dependency;
+- a parameter annotated as a `logging.Logger` or a structlog logger, or without annotation and named `logger`, gets a logger
+  that names the tool;
+- a keyword argument that a `functools.partial` has fixed stays fixed.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ class Parameter:
 
     name: str
     wire: str
-    """Its name in the schema: the alias, if it has one."""
+    """Name of the parameter in the schema: the alias, if it has one."""
     role: Role
     annotation: Any
     required: bool
     default: Any
     """Python's own default; `inspect.Parameter.empty`: there is none."""
     positional: bool
-    """True: it takes no keyword."""
+    """True: the parameter is positional-only."""
     description: str | None
     dependency: type | None = None
-    """The declared type of its dependency."""
+    """The type of dependency that it gets; None: it gets none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +69,12 @@ class Definition:
     arguments: TypeAdapter[dict[str, Any]]
     """Converts the model's JSON to Python values, by parameter name."""
     takes_more: bool
-    """True: it has `**kwargs`."""
+    """True: the function has `**kwargs`."""
     is_async: bool
     wrap: bool
-    """True: its output schema wraps the value as `{"result": ...}`."""
+    """True: the output schema wraps the value as `{"result": ...}`."""
     place: str
+    """Name, file and line of the function, for messages."""
 
 
 def define(function: Callable[..., Any], *, source: str, dependencies: Collection[type] = ()) -> Definition:
@@ -127,7 +129,7 @@ def _tool(
         annotations=ToolAnnotations(
             title=options.get("title"),
             read_only=read_only,
-            # Own code counts as a write that destroys nothing, unless it says otherwise; foreign tools are not so trusted.
+            # A function of the application is trusted to destroy nothing unless it says otherwise; other tools are not.
             destructive=False if destructive is None else destructive,
             idempotent=options.get("idempotent"),
             open_world=options.get("open_world"),
@@ -234,7 +236,7 @@ def _role(name: str, annotation: Any) -> Role:
 
 
 def _dependency(annotation: Any, declared: Collection[type], where: str) -> type | None:
-    """Returns the declared type that an annotation names, itself or by a base class."""
+    """Returns the declared type that an annotation names, by itself or by a base class; None: there is none."""
     for kind in _alternatives(annotation) if declared else ():
         if kind in declared:
             return cast("type", kind)
@@ -253,7 +255,7 @@ def _is_below(declared: type, kind: Any) -> bool:
         return False
     try:
         return issubclass(declared, kind)
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol that `issubclass` does not support
         return False
 
 
@@ -281,8 +283,8 @@ def _arguments(
 
 
 def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str, Any]]:
-    # A TypedDict, not a model: any name is allowed in it ("schema", "copy"), and omitted arguments stay absent, so that
-    # Python's own default counts, whatever object it is. Nothing is required in it: the application may inject an argument.
+    # A TypedDict and not a model, because it allows any name ("schema", "copy"), and because omitted arguments stay absent, so
+    # that the function's own default applies. No argument is required here, because the application may inject it.
     fields = cast("Any", TypedDict)(name, {p.name: NotRequired[p.annotation] for p in parameters})
     fields.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     return TypeAdapter(fields)
@@ -331,7 +333,7 @@ def _reason(error: Exception) -> str:
 
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
-        return False  # "Member" above "member" tells a model nothing, and costs tokens in every request
+        return False  # the title "Member" of a field "member" tells a model nothing, and costs tokens
 
 
 def _json_schema(
@@ -353,7 +355,7 @@ def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
     try:
         schema.setdefault("default", to_jsonable_python(parameter.default))
     except (PydanticSerializationError, ValueError):
-        return  # a default that JSON cannot show (a sentinel): the model omits the argument, and Python fills it in
+        return  # JSON cannot show the default (a sentinel): the model omits the argument, and Python uses the default
 
 
 def _output_schema(options: ToolOptions, annotation: Any, place: str) -> tuple[JsonObject | None, bool]:

@@ -1,4 +1,4 @@
-"""A tool source over Python functions, which may come and go while runs are under way."""
+"""A tool source of Python functions, which may be added and removed while runs are in progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Entry:
 
 
 class FunctionSource:
-    """Holds functions and runs them.
+    """Makes tools of functions and runs them. Implements `ports.ToolSource`.
 
     ```python
     FunctionSource("gym", [freeze, unfreeze], categories=[Category(name="members", keywords=("freeze",))])
@@ -38,10 +38,10 @@ class FunctionSource:
 
     `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
 
-    `dependencies`: types of what the application hands to functions that take it; the runtime has the values
-    (`Runtime(dependencies=[...])`).
+    `dependencies`: types of objects that the application provides to functions with a parameter of such a type. The runtime
+    has the objects themselves (`Runtime(dependencies=[...])`).
 
-    `claims`: reserved names that are this source's own, because it ships with the product.
+    `claims`: reserved names that the tools of this source may have, because the source is part of Toolcaddie.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FunctionSource:
         self.claims = frozenset(claims)
         self._categories = tuple(categories)
         self._changing = threading.Lock()
-        # Replaced, never changed: whoever reads it sees one state, without a lock.
+        # The dictionary is replaced and never changed, so that readers see one state without a lock.
         self._entries: dict[str, _Entry] = {}
         self._tools: tuple[Tool, ...] = ()
         self._revision = 0
@@ -97,25 +97,25 @@ class FunctionSource:
                         f"source {self._name!r} has a tool {entry.definition.tool.name!r} already: "
                         f"{holder.definition.place} and {entry.definition.place}; give one of them another name"
                     )
-            self._become(entries)
+            self._replace_entries(entries)
         return tuple(entry.definition.tool for entry in added)
 
     def replace(self, function: Callable[..., Any]) -> Tool:
-        """Replaces the function of the same name. Raises `CatalogError` if there is none."""
+        """Replaces the function of the same tool name. Raises `CatalogError` if there is none."""
         entry = _Entry(definition=define(function, source=self._name, dependencies=self._dependencies))
         tool = entry.definition.tool
         with self._changing:
             if tool.name not in self._entries:
                 raise CatalogError(f"source {self._name!r} has no tool {tool.name!r} to replace; add it")
-            self._become({**self._entries, tool.name: entry})
+            self._replace_entries({**self._entries, tool.name: entry})
         return tool
 
     def remove(self, name: str) -> None:
-        """Removes a tool; later calls of it fail as 'revoked'. Raises `CatalogError` if there is none."""
+        """Removes a tool, whose later calls fail as 'revoked'. Raises `CatalogError` if there is none of that name."""
         with self._changing:
             if name not in self._entries:
                 raise CatalogError(f"source {self._name!r} has no tool {name!r} to remove")
-            self._become({held: entry for held, entry in self._entries.items() if held != name})
+            self._replace_entries({held: entry for held, entry in self._entries.items() if held != name})
 
     def needed(self) -> Iterator[tuple[str, str, type]]:
         """Yields tool, parameter and type of each dependency that the functions take."""
@@ -131,10 +131,10 @@ class FunctionSource:
             return failed(f"the tool {tool.name!r} has been withdrawn; do without it", "revoked")
         return await call(entry.definition, entry.threads, arguments, context)
 
-    def _become(self, entries: dict[str, _Entry]) -> None:
+    def _replace_entries(self, entries: dict[str, _Entry]) -> None:
         self._entries = entries
         self._tools = tuple(entry.definition.tool for entry in entries.values())
-        self._revision += 1  # last: a reader of the new number finds the new tools
+        self._revision += 1  # last, so that a reader of the new number finds the new tools
 
 
 def _callables(target: Any) -> Iterator[Callable[..., Any]]:

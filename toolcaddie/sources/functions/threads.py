@@ -1,9 +1,10 @@
-"""Runs sync functions beside the event loop.
+"""Runs synchronous functions in threads, so that they do not block the event loop.
 
-On daemon threads of our own, as many as there are calls under way; a few wait for the next call. The shared pools are no
-alternative, whatever they cost: in `asyncio.to_thread`'s and anyio's a function that hangs keeps its worker, so six of them
-(or forty) stop every other tool, and their threads are joined at exit, so one of them keeps the process from ending. A fresh
-thread for each call has neither fault and is simplest, but takes 76 us where a waiting one takes 25 (CPython 3.11, two cores).
+The threads are daemon threads of this module: one for each call in progress, and a few that wait for the next call. The thread
+pools of `asyncio.to_thread` and anyio cannot be used. A function that hangs occupies a thread of the pool, so six such
+functions in the one pool, or forty in the other, stop every other tool. The process also joins the threads of these pools when
+it exits, so one function that hangs prevents the exit. A new thread for each call would avoid both and be simpler, but takes
+76 us where a waiting thread takes 25 (CPython 3.11, two cores).
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from toolcaddie.core.errors import ToolcaddieError
 T = TypeVar("T")
 
 MAX_ABANDONED = 32
-"""Abandoned calls of one tool that may still run; a tool that hangs every time must not fill the process."""
+"""Largest number of abandoned calls of one tool that still run. A tool that always hangs must not fill the process."""
 
 Settle = Callable[[], None]
+"""Announces the end of a job to the code that awaits it."""
 Job = Callable[[], Settle]
 
 
 class Workers:
-    """Starts jobs, each on a thread of its own meanwhile. A job returns a function that announces its end."""
+    """Runs each job in a thread that runs no other job at the same time. At most `idle_threads` threads wait for jobs."""
 
     def __init__(self, *, idle_threads: int = 8) -> None:
         self._idle_threads = idle_threads
@@ -36,7 +38,7 @@ class Workers:
         self._process = os.getpid()
 
     def start(self, job: Job) -> None:
-        if self._process != os.getpid():  # forked: the threads stayed behind
+        if self._process != os.getpid():  # after a fork the threads exist only in the parent process
             self._process, self._idle = os.getpid(), []
         try:
             inbox = self._idle.pop()
@@ -50,7 +52,7 @@ class Workers:
             settle = inbox.get()()
             stays = len(self._idle) < self._idle_threads
             if stays:
-                self._idle.append(inbox)  # before it is announced, so that the next call of a run finds this thread
+                self._idle.append(inbox)  # before `settle`, so that the next call of the run finds this thread
             settle()
             del settle
             if not stays:
@@ -58,11 +60,11 @@ class Workers:
 
 
 _WORKERS = Workers()
-"""Threads belong to the process: one set serves all sources. Importing starts none."""
+"""The threads of the process, shared by all sources. Importing this module starts none."""
 
 
 class TooManyHangingError(ToolcaddieError):
-    """So many earlier calls of this function never returned that no further one is started."""
+    """No further call of a function is started, because too many earlier ones have not returned."""
 
 
 class Threads(Generic[T]):
@@ -73,7 +75,7 @@ class Threads(Generic[T]):
         self._abandoned = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Returns the function's result. A cancellation abandons the call: its thread runs on, and no one waits for it."""
+        """Returns the function's result. A cancellation abandons the call: its thread continues, and nothing waits for it."""
         if self._abandoned >= MAX_ABANDONED:
             raise TooManyHangingError(f"{self._abandoned} earlier calls of it timed out and are still running")
         loop = asyncio.get_running_loop()
@@ -105,7 +107,7 @@ class Threads(Generic[T]):
     ) -> None:
         try:
             loop.call_soon_threadsafe(self._settle, done, outcome)
-        except RuntimeError:  # the loop has closed meanwhile, so no one waits
+        except RuntimeError:  # the event loop has closed meanwhile, so nothing waits
             self._abandoned -= done.cancelled()
 
     def _settle(

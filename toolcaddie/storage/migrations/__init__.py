@@ -1,4 +1,4 @@
-"""The steps from one schema of the database to the next. A released step is never changed."""
+"""Migrates a database to the newest schema by the steps in `versions/`. The behaviour of a released step never changes."""
 
 from __future__ import annotations
 

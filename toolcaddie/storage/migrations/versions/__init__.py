@@ -1,1 +1,1 @@
-"""One file a step, in the order of their names."""
+"""The steps of the migration: one file for each, applied in the order of the file names."""

@@ -1,4 +1,4 @@
-"""Owners of runs: which process carries a run on, and whether it still lives."""
+"""Owners of runs: the process that continues each run, and the signs that it is alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tenant of a run, so that a list shows one tenant its own."""
+"""The tenant of each run, so that a list can show one tenant only the runs of that tenant."""
 
 from __future__ import annotations
 

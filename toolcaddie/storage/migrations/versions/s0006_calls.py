@@ -1,4 +1,4 @@
-"""The number of executed calls of a run under its present name."""
+"""Renames `turns`, the number of executed calls of a run, to `calls`."""
 
 from __future__ import annotations
 
