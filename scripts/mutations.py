@@ -327,8 +327,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         file="toolcaddie/control/results/retry.py",
-        text="FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0\n",
-        other="FIRST_WAIT, LONGEST_WAIT = 0.1, 4.0\n",
+        text="LONGEST_WAIT = 5.0\n",
+        other="LONGEST_WAIT = 4.0\n",
         tests="tests/control/results/test_retry.py",
         keyword="waits_double",
     ),

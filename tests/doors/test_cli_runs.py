@@ -49,7 +49,7 @@ def test_calls_that_were_begun_and_have_no_outcome_are_shown_as_unknown(toolcadd
     assert "pending (can be resumed)" in listed
     (call,) = toolcaddie.json("runs", "broken")["calls"]
     assert (call["name"], call["state"], call["arguments"]) == ("pay", "unknown", '{"to":"ann"}')
-    assert "is gone" in toolcaddie.ok("runs", "broken")
+    assert "has ended" in toolcaddie.ok("runs", "broken")
     assert "whether it took effect is not known" in toolcaddie.ok("trail", "broken")
 
 
