@@ -1,6 +1,7 @@
-"""The address and the key with which a provider is reached, from its settings, its vendor and the environment.
+"""Finds the address and the key of a provider in its settings, in the facts about its vendor and in the environment.
 
-A key goes to the address that it belongs to: at another address than the vendor's own, the vendor's variable is not read.
+A key is sent only to the address that it belongs to: if the settings name another address than the vendor's own, the variable
+with the vendor's key is not read.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ def _key(
     missing = f"the provider {vendor.name!r} needs a key"
     if is_elsewhere:
         raise ConfigError(
-            f"{missing}; set key_env, or give an api_key: the key in {vendor.key_env} goes to its own address alone"
+            f"{missing}; set key_env, or give an api_key: the key in {vendor.key_env} is for the vendor's own address"
         )
-    other = ", or name the address of a server that takes none" if vendor.needs_key == "at_own_address" else ""
+    other = ", or name the address of a server that needs no key" if vendor.needs_key == "at_own_address" else ""
     raise ConfigError(f"{missing}; put it into the environment variable {vendor.key_env}{other}")
 
 
 def _complete(vendor: Vendor, address: str, secrets: Secrets) -> str:
-    """Returns the address with the vendor's path and version, where these are missing."""
+    """Returns the address. If it lacks the vendor's path or version, these are added."""
     if not address:
         raise ConfigError(f"the provider {vendor.name!r} needs a base_url; set it, or {vendor.url_env}")
     version = secrets.get(vendor.version_env or None)

@@ -1,4 +1,4 @@
-"""A provider whose answers pass the caller's check: a wrong answer is sent back to the model with a correction."""
+"""A provider whose answers pass the caller's check: after a wrong answer, the model is told the mistake and asked again."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _AGAIN = "This answer is wrong: {complaint}. Answer again with one JSON object t
 class Checked:
     """Sends a request to `provider` up to `attempts` times, until an answer in text passes. Implements `ports.Provider`.
 
-    `complaint` returns the mistake in an answer, or an empty text. An answer that calls tools is not checked. `schema` is the
-    schema of a correct answer; if `capabilities` say that the provider supports it, the answer is constrained to the schema. Text
-    is streamed once it has passed the check, calls are streamed at once. Raises `OutputError` if no answer passes. `attempts` of
-    the reply includes the wrong answers.
+    `complaint` returns a sentence about the mistake in an answer; empty: the answer is correct. An answer that calls tools is not
+    checked. `schema` is the schema of a correct answer; if `capabilities` say that the provider supports it, the answer is
+    constrained to the schema. Text is streamed once it has passed the check, calls are streamed at once. Raises `OutputError`
+    if no answer passes. `attempts` of the reply includes the wrong answers.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Checked:
     ) -> ModelRequest:
         if len(rejected) >= self._attempts:
             raise OutputError(
-                f"no answer of {len(rejected)} fitted the output type; the last one: {complaint}",
+                f"none of {len(rejected)} answers fitted the output type; mistake in the last answer: {complaint}",
                 attempts=tuple(rejected),
             )
         correction = Message(role="user", content=_AGAIN.format(complaint=complaint))

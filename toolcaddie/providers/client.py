@@ -1,4 +1,7 @@
-"""The one client of model servers: a wire writes requests and reads answers, and `http` transports them."""
+"""The client of model servers, for every API.
+
+A wire, the code for one API, writes requests and reads answers; `http` sends and receives them.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from toolcaddie.ports.wires import ClientWire
 from toolcaddie.providers.http import HttpServer
 
 _MOST_PAGES = 20
+"""Largest number of pages that are read of a list of models."""
 
 
 class ConnectionOptions(TypedDict, total=False):
@@ -130,7 +134,7 @@ class Client:
         await self._server.close()
 
     def _written(self, request: ModelRequest, *, stream: bool) -> tuple[WireRequest, str]:
-        """Returns the request on its wire, and the author of its answer."""
+        """Returns the request as the wire writes it, and the author of the answer, `provider:model`."""
         model = request.model or self.default_model
         author = f"{self.name}:{model}"
         return self._wire.write_request(request, model=model, author=author, stream=stream), author

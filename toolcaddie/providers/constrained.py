@@ -18,9 +18,11 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.wires.bodies import UNREADABLE
 
 _MOST_CANDIDATES = 8
+"""Largest number of tools in a schema."""
 _MOST_BYTES = 16_000
-"""The size of all definitions together. The first one is included whatever its size."""
+"""Largest size in bytes of the definitions in a schema. The first definition is included whatever its size."""
 _MOST_ANSWER = 1_000_000
+"""Largest number of characters of an answer that is read."""
 _FENCE = re.compile(r"\A```[a-zA-Z]*\s*(.*?)\s*```\Z", re.DOTALL)
 _ANNOTATIONS = ("description", "enum")
 _NOTE = (
@@ -37,10 +39,11 @@ class Offer:
     note: str
     """Text for the prompt."""
     names: frozenset[str]
+    """Names of the tools in the schema."""
 
 
 def offer(definitions: Sequence[JsonObject]) -> Offer:
-    """Returns one schema for a call of these tools, or of the first of too many. They are in OpenAI's function format."""
+    """Returns the schema for a call of one of these tools, in OpenAI's function format. If there are too many, the first are used."""
     functions: list[Mapping[str, Any]] = []
     size = 0
     for definition in definitions[:_MOST_CANDIDATES]:
@@ -138,8 +141,10 @@ def portable(schema: Any) -> dict[str, Any] | None:
 
 
 def without_references(schema: Any) -> Any:
-    """Returns the schema with its own definitions in the places that refer to them; a reference that leads back to itself, or
-    to anywhere else, stays one."""
+    """Returns the schema with each reference to `$defs` replaced by the definition.
+
+    A reference that leads back to itself, or to anything else than `$defs`, stays.
+    """
     definitions = schema.get("$defs") or {} if isinstance(schema, Mapping) else {}
     return _expanded(schema, definitions, frozenset())
 

@@ -1,4 +1,11 @@
-"""The order of steps by which a model is forced to call a tool, and the chance of each with this model."""
+"""The steps by which a model is forced to call a tool: their order, and the chance of each with a certain model.
+
+plain       the request as it is
+nudge       a sentence is added to the user's message
+required    `tool_choice` requires a tool
+named       `tool_choice` names one tool
+schema      a JSON answer constrained by a schema, which stands for a call
+"""
 
 from __future__ import annotations
 
@@ -16,14 +23,16 @@ ESCALATION: tuple[Step, ...] = ("nudge", "required", "named", "schema")
 """Steps after the first, from the gentlest to the hardest."""
 
 _EXPECTED: Mapping[Step, float] = {"nudge": 0.5, "required": 0.98, "named": 0.98, "schema": 0.95}
-"""Expected chance of a call if the capability table allows the step. Only their order matters; the statistics adjust them."""
+"""Chance that a model calls a tool, if the capability table allows the step. Statistics of its answers adjust the chance."""
 _KINDS: Mapping[Step, str] = {"nudge": "words", "required": "choice", "named": "choice", "schema": "schema"}
+"""Step -> kind. A failed step makes the other steps of its kind less likely to succeed."""
 _REPEAT_FACTORS: Mapping[str, float] = {"words": 0.5, "choice": 0.3, "schema": 0.3}
-"""Factor on a step's chance for each failed step of its kind: a server that ignores one choice will ignore another, while a
-model that overlooked a sentence may heed the next."""
+"""Factor by which each failed step of a kind reduces the chance of that kind: a server that ignores one choice will probably
+ignore another, while a model that overlooked a sentence may heed the next."""
 _LEAST_CHANCE = 0.25
-"""A gentler step with less than this is skipped if there is a better one: it would only cost a request."""
+"""Chance below which a gentler step is skipped if there is a better step, because it would only cost a request."""
 _OFF = ("disabled", "none", "off")
+"""Values of a parameter that turn thinking off."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,11 +44,11 @@ class Escalation:
     model: str
     attempts: int
     thinking: bool
-    """The model will think over this request."""
+    """True: the model will think before it answers this request."""
     quiet_params: Mapping[str, Any]
     """Parameters that keep a forced request from thinking."""
     can_name: bool
-    """There is a candidate that a choice or a schema may name."""
+    """True: there is a candidate that a choice or a schema may name."""
     first_step: FirstStep = "plain"
     _failed_kinds: list[str] = field(default_factory=list)
     _refused: set[Step] = field(default_factory=set)
@@ -70,7 +79,7 @@ class Escalation:
         return self.quiet_params if step in ("required", "named") else {}
 
     def _plan(self, places: int) -> list[Step]:
-        """Returns the steps with the best joint chance in this many attempts, each step once. A nudge is always possible."""
+        """Returns the steps that together have the best chance in `places` attempts, each step once. A nudge is always possible."""
         plan: list[Step] = []
         candidates = [step for step in ESCALATION if self._chance(step, ()) > 0]
         while candidates and len(plan) < places:
@@ -93,7 +102,7 @@ class Escalation:
         return chance * _REPEAT_FACTORS[kind] ** repeats
 
     def _is_possible(self, step: Step) -> bool:
-        """Tells if the capability table allows the step."""
+        """Returns True if the capability table allows the step."""
         if step == "nudge":
             return True
         if step == "schema":
@@ -107,13 +116,13 @@ class Escalation:
         self.statistics.record_answer(self.model, self._key(step), honoured=honoured)
 
     def _key(self, step: Step) -> str:
-        """Returns the key of the statistics: a choice that is refused with thinking may be fine without."""
+        """Returns the step's name in the statistics. With thinking it is another one, because servers may refuse a choice only then."""
         thinks = self.thinking and step in ("required", "named") and not self.quiet_params
         return f"{step}, thinking" if thinks else step
 
 
 def thinks(params: Mapping[str, Any], row: Capabilities) -> bool:
-    """Tells if a request with these parameters lets the model think."""
+    """Returns True if a request with these parameters lets the model think."""
     for name in ("thinking", "enable_thinking", "reasoning", "reasoning_effort"):
         if name in params:
             return _is_on(params[name])
@@ -121,8 +130,10 @@ def thinks(params: Mapping[str, Any], row: Capabilities) -> bool:
 
 
 def quiet_params(params: Mapping[str, Any], row: Capabilities) -> Mapping[str, Any]:
-    """Returns the parameters that keep a forced request from thinking, unless the caller asked for thinking or none are
-    known."""
+    """Returns the parameters that keep a model from thinking over a forced request.
+
+    They are empty if none are known or needed, or if the caller has set one of them.
+    """
     if row.forced_with_thinking or any(name in params for name in row.forced_params):
         return {}
     return row.forced_params

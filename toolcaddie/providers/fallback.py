@@ -1,4 +1,4 @@
-"""Several providers as one: if a provider fails or cannot handle the request, the next one receives it."""
+"""Joins several providers into one: if a provider fails or cannot handle a request, the next provider receives it."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 _KEY_STATUSES = frozenset({401, 403, 404})
+"""HTTP statuses with which servers refuse a key, or a model that the key may not use."""
 _TOOL_SUPPORT = ("native", "text")
-"""The support for tools that a provider needs if a request has tools, the best first."""
+"""Values of `Capabilities.tools` with which a provider may receive a request with tools, the best first."""
 
 
 class Fallback:
     """Sends a request to the first of `entries`, and to the next if that one fails. Implements `ports.Provider`.
 
-    A request with tools goes to the providers that call tools natively, then to those that call them in text, and never to one
-    without tool calls. A request without tools goes to the entries in order. After any `ProviderError` the next provider
-    follows: it may have the key, the quota, the model or the context length that this one lacks. The same holds for a
-    `RequestError` of a wire that cannot express the request. It does not hold if the caller's own key was refused, or if a
-    part of a stream was delivered before the error.
+    A request with tools is sent to the providers that call tools natively, then to those that call them in text, and never to
+    a provider without tool calls. A request without tools is sent to the entries in order. After any `ProviderError` the next
+    provider is tried: it may have the key, the quota, the model or the context length that the failed provider lacks. The same
+    happens after a `RequestError`, if an API cannot express the request. No other provider is tried if the caller's own key was
+    refused, or if a part of a stream was delivered before the error.
 
     The request's model and headers are for the first entry. The others receive their own model, the parameters that mean the
     same to every provider, and no headers. `provider` and `model` of the reply name the provider that answered.
@@ -119,11 +120,11 @@ class Fallback:
         return position, entry, capabilities_for(entry, self._capabilities)
 
     def _finished(self, entry: Entry, reply: ModelReply, attempts: Sequence[Attempt], started: float) -> ModelReply:
-        who = "" if entry.provider is self._entries[0].provider else entry.provider.name
+        name = "" if entry.provider is self._entries[0].provider else entry.provider.name
         if not attempts:
-            return replace(reply, provider=reply.provider or who)
+            return replace(reply, provider=reply.provider or name)
         return with_attempts(
-            reply, (*attempts, *attempts_of_answer(entry, reply, self._clock() - started)), provider=who
+            reply, (*attempts, *attempts_of_answer(entry, reply, self._clock() - started)), provider=name
         )
 
     def _log_fallback(self, entry: Entry, error: Exception) -> None:
@@ -135,6 +136,6 @@ class Fallback:
 
 
 def _is_the_callers(error: Exception, request: ModelRequest) -> bool:
-    """Returns True if the error is about a key of the caller's own: a caller with a wrong key must not get to use another."""
+    """Returns True if the caller's own key was refused: such a caller must not get an answer paid by another key."""
     has_own_key = any(name.lower() in PROOFS for name in request.headers or ())
     return has_own_key and isinstance(error, ProviderError) and error.status in _KEY_STATUSES

@@ -1,7 +1,8 @@
 """A provider whose answers must call a tool: requests are repeated with escalating force, and then sent to a fallback.
 
 Attempt 1 sends the original message. Each later attempt adds a sentence to the original message, and takes the most promising
-step of the escalation for this model: `tool_choice` required, a named tool, or a JSON answer constrained by a schema.
+step of the escalation for this model: `tool_choice` required, a named tool, or a JSON answer constrained by a schema. An
+answer counts if it calls a tool that is not in `Force.ignored`, which has tools that only search for other tools.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ OnNotCalled = Literal["retry", "error", "warn", "allow"]
 class Forced:
     """Enforces `ModelRequest.force`. Implements `ports.Provider`; requests without it are unchanged.
 
-    `attempts` bounds the requests to `provider`, including earlier answers in the same turn that only searched for tools
-    (`Force.ignored`). A step that the server rejects as an error uses up no attempt and is not repeated. After the last attempt,
-    or if `provider` fails, `fallback` receives the same tools and the original message, with the attempts of its entry.
-    `begin="required"` starts with a forced choice and the original message.
+    `attempts` limits the requests to `provider`; answers since the user's last message that only searched for tools are included.
+    If the server refuses a step with an error, that is no attempt, and the step is not repeated. After the last attempt, or if
+    `provider` fails, `fallback` receives the same tools and the original message, for the number of attempts in its entry.
+    `begin="required"`: attempt 1 sends the original message with a forced choice.
 
     If no provider calls a tool, `on_not_called` decides: `error` raises `ToolNotCalledError`; `warn` logs and, like `allow`
-    and `retry`, returns the last answer in text. An answer that only searched for tools is returned at once while attempts
+    and `retry`, returns the last answer without a call. An answer that only searched for tools is returned at once while attempts
     are left, because the caller runs the search and sends another request.
 
     A streamed attempt is buffered until it calls a tool that counts; then it is streamed, and an error ends the stream.
-    `attempts` and `usage` of a reply cover all requests; `provider` names the fallback if it answered.
+    `attempts` and `usage` of a reply include all requests; `provider` names the fallback if the fallback answered.
     Once the fallback has answered, it receives all requests until the user's next message, forced or not.
     The instances of a process share their `statistics`.
     """
@@ -126,7 +127,7 @@ class Forced:
     async def _forced(
         self, request: ModelRequest, force: Force, *, stream: bool
     ) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Yields the answer that counts, or its substitute; its deltas first."""
+        """Yields the deltas and the reply of the answer that counts, or of the answer that replaces it."""
         progress = Progress()
         failure: ProviderError | RequestError | None = None
         for attempts in self._providers(request, force, stream):
@@ -138,11 +139,11 @@ class Forced:
                     async for item in items:
                         yield item
             except (ProviderError, RequestError) as error:
-                if progress.started:
+                if progress.has_output:
                     raise error_with_attempts(error, progress.attempts) from error
                 failure = error_with_attempts(error, progress.attempts)
                 log.warning("forced_provider_failed", provider=attempts.entry.provider.name, error=error_line(error))
-            if progress.started:
+            if progress.has_output:
                 return
         for item in self._substitute(progress, failure):
             yield item
@@ -211,7 +212,7 @@ class Forced:
 
 
 def _applies(request: ModelRequest, force: Force) -> bool:
-    """Tells if the request can be forced: it offers a real candidate, and its choice is not 'none'."""
+    """Returns True if the request can be forced: it has a candidate that counts, and `tool_choice` is not 'none'."""
     return bool(request.tools) and bool(set(force.candidates) - force.ignored) and request.tool_choice != "none"
 
 

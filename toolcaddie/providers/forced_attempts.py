@@ -1,4 +1,7 @@
-"""One provider's attempts at one forced request: each step is written as a request, and each answer is judged."""
+"""One provider's attempts at one forced request: a request is made for each step, and each answer is judged.
+
+An answer counts if it calls a tool that is not in `Force.ignored`. `forced` uses this module; the steps are in `escalation`.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,15 @@ NOTE = (
     "what you would do."
 )
 _CUT_SHORT = ("length", "content_filter")
-"""Finish reasons of answers that do not show if a choice is honoured."""
+"""Finish reasons of incomplete answers, which do not show whether the server obeys a forced choice."""
 _AT_FAULT = (400, 422)
-_MOST_LOGGED_NAMES, _LONGEST_LOGGED_NAME = 16, 128
+"""HTTP statuses of a request that the server refuses as wrong."""
+_MOST_LOGGED_NAMES = 16
+"""Largest number of names of called tools in a log line."""
+_LONGEST_LOGGED_NAME = 128
+"""Largest number of characters of such a name."""
 _HARD = ("required", "named", "schema")
+"""Steps that set a parameter, which a server may refuse."""
 
 
 @dataclass(slots=True)
@@ -47,17 +55,20 @@ class Progress:
 
     attempts: list[Attempt] = field(default_factory=list)
     text_reply: ModelReply | None = None
-    """The last answer that called no tool. One to the schema step only if there is no other."""
+    """The last answer that called no tool. An answer to the schema step is used only if there is no other."""
     text_deltas: list[ModelDelta] = field(default_factory=list)
-    """The stream of that answer."""
-    started: bool = False
-    """The answer that counts is on its way to the caller."""
+    """The deltas of `text_reply`, if it was streamed."""
+    has_output: bool = False
+    """True: a part of the returned answer was given to the caller already."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ForcedAttempts:
-    """The attempts with one provider. `request` is as `entry` gets it; `names` are the candidates that a choice or a schema
-    may name."""
+    """The attempts with one provider.
+
+    `request` is the request that `entry` gets, before a step changes it. `names` are the candidates that a choice or a schema
+    may name.
+    """
 
     entry: Entry
     request: ModelRequest
@@ -71,23 +82,23 @@ class ForcedAttempts:
     clock: Callable[[], float]
 
     async def run(self, progress: Progress) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Yields the answer that counts, its deltas first; nothing if no attempt gave one.
+        """Yields the deltas and the reply of the answer that counts; nothing if no attempt gave such an answer.
 
-        Raises `ProviderError`, and `RequestError` of a wire that cannot express the request.
+        Raises `ProviderError`, and `RequestError` if the API cannot express the request.
         """
         number = min(self.attempts, 1 + searches(self.request, self.force))
-        while number <= self.attempts and not progress.started:
+        while number <= self.attempts and not progress.has_output:
             step, started = self.escalation.step(number), self.clock()
             log.debug("forced_attempt", provider=self.entry.provider.name, attempt=number, how=step)
             try:
                 async with closing(self._attempt(number, step, progress)) as items:
                     async for item in items:
-                        progress.started = True
+                        progress.has_output = True
                         yield item
             except (ProviderError, RequestError) as error:
                 failures = attempts_of_failure(self.entry, error, self.clock() - started)
                 progress.attempts += [replace(attempt, how=step) for attempt in failures]
-                if progress.started or not _is_the_steps_fault(step, error):
+                if progress.has_output or not _is_the_steps_fault(step, error):
                     raise
                 self.escalation.record_refusal(step, str(error))
                 log.info("step_refused", provider=self.entry.provider.name, how=step, error=error_line(error))
@@ -104,7 +115,7 @@ class ForcedAttempts:
                         yield output
                     return
                 deltas.append(item)
-                if progress.started or (step != "schema" and any(self._counts(call.name) for call in item.calls)):
+                if progress.has_output or (step != "schema" and any(self._counts(call.name) for call in item.calls)):
                     for delta in deltas:
                         yield delta
                     deltas.clear()
@@ -120,8 +131,7 @@ class ForcedAttempts:
     # ---------------------------------------------------------------- asking
 
     def _request(self, number: int, step: Step) -> ModelRequest:
-        """Returns the request of an attempt, always from the original message, so that notes never pile up; the first has
-        none."""
+        """Returns the request of an attempt. The first attempt has no note; each later one has one note."""
         if step == "schema":
             return self._schema_request()
         request = self.request
@@ -174,13 +184,13 @@ class ForcedAttempts:
     def _outputs(
         self, reply: ModelReply, number: int, step: Step, deltas: list[ModelDelta], started: float, progress: Progress
     ) -> Iterator[ModelDelta | ModelReply]:
-        """Yields an attempt's answer if it counts, or if it searches for tools while attempts are left."""
+        """Yields an attempt's answer if it counts, or if it only searches for tools and there are attempts left."""
         if step == "schema" and not reply.message.tool_calls:
             reply, deltas = self._with_call(reply, deltas)
         calls = reply.message.tool_calls
-        counts = progress.started or any(self._counts(call.name) for call in calls)
-        goes_out = counts or (bool(calls) and number < self.attempts)
-        self._record(reply, step, started, progress, answered=goes_out)
+        counts = progress.has_output or any(self._counts(call.name) for call in calls)
+        is_returned = counts or (bool(calls) and number < self.attempts)
+        self._record(reply, step, started, progress, answered=is_returned)
         if calls:
             self.escalation.record_success(step)
         elif reply.finish_reason not in _CUT_SHORT:
@@ -189,7 +199,7 @@ class ForcedAttempts:
             self._log_success(reply, number, started)
         else:
             log.warning("no_tool_called", provider=self.entry.provider.name, attempt=number, of=self.attempts, how=step)
-        if goes_out:
+        if is_returned:
             yield from deltas
             yield with_attempts(reply, progress.attempts, provider=self._provider_name())
         elif step != "schema" or progress.text_reply is None:
@@ -199,7 +209,7 @@ class ForcedAttempts:
             )
 
     def _with_call(self, reply: ModelReply, deltas: list[ModelDelta]) -> tuple[ModelReply, list[ModelDelta]]:
-        """Returns a JSON answer as the call it stands for, without a provider's own blocks, which do not hold that call."""
+        """Returns a JSON answer as a call, without the provider's own blocks (`raw`), which do not contain that call."""
         call = call_of(reply.message.text, frozenset(self.names))
         if call is None:
             return reply, deltas
@@ -213,7 +223,7 @@ class ForcedAttempts:
         called = ", ".join(_names(reply))
         detail = f"called {called}" if called else "called no tool"
         if step == "schema" and not called:
-            detail = "the answer is not the JSON that was asked for"
+            detail = "the answer is not the requested JSON"
         progress.attempts += [replace(attempt, how=step) for attempt in earlier]
         progress.attempts.append(replace(last, how=step, outcome=outcome, detail=detail))
 
@@ -227,18 +237,18 @@ class ForcedAttempts:
         )
 
     def _provider_name(self) -> str:
-        """Returns the name that a reply shows: empty for the first provider."""
+        """Returns the name of the provider for the reply; empty for the first provider."""
         return self.entry.provider.name if self.is_fallback else ""
 
 
 def _names(reply: ModelReply) -> list[str]:
-    """Returns names of the tools called, few and short enough for a log: a confused model may call thousands."""
+    """Returns the names of called tools, few and short enough for a log, because a confused model may call thousands."""
     names = dict.fromkeys(call.name[:_LONGEST_LOGGED_NAME] for call in reply.message.tool_calls[:_MOST_LOGGED_NAMES])
     return list(names)
 
 
 def nameable(request: ModelRequest, force: Force) -> tuple[str, ...]:
-    """Returns the candidates that may be named: they count, are not held back, and are within the caller's own choice."""
+    """Returns the candidates that a request may name: they count, are not deferred, and the caller's own choice allows them."""
     revealed = {name for message in request.messages for name in message.revealed}
     hidden = request.deferred - revealed
     chosen_names = _chosen_names(request.tool_choice)
@@ -264,7 +274,7 @@ def searches(request: ModelRequest, force: Force) -> int:
 
 
 def enhanced(messages: Sequence[Message], note: str) -> Sequence[Message]:
-    """Returns the messages with the note after the user's last one; if there is none, the note is a message."""
+    """Returns the messages with the note at the end of the user's last message; without one, the note is a new message."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user":
@@ -296,7 +306,7 @@ def _chosen_names(choice: Any) -> frozenset[str] | None:
 
 
 def _is_the_steps_fault(step: Step, error: ProviderError | RequestError) -> bool:
-    """Tells if a hard step was refused although the same messages go through without it."""
+    """Returns True if the server refused the step, so that the same messages may be accepted without it."""
     if step not in _HARD:
         return False
     return isinstance(error, RequestError) or (isinstance(error, ProviderRejectedError) and error.status in _AT_FAULT)

@@ -1,7 +1,7 @@
-"""The transport to one model server over pooled connections, for every wire.
+"""The HTTP transport to one model server, over pooled connections.
 
-A wire writes the body of a request and reads that of an answer. This module sends and receives them, reads the status of
-errors, bounds the size of answers, and removes keys from errors.
+A wire, the code for one API, writes the body of a request and reads the body of an answer. This module sends and receives
+them, reads the status of errors, limits the size of answers, and removes keys from errors.
 """
 
 from __future__ import annotations
@@ -57,14 +57,21 @@ _NOT_FORWARDED = frozenset(
         *(PROOFS - {"authorization"}),
     }
 )
+"""Headers of a caller that are not sent to the server: those of the caller's connection, and those with credentials."""
 _CACHED_URLS = 64
+"""Largest number of cached URLs."""
 _ERROR_SECONDS = 10.0
+"""Seconds for reading the body of an error."""
 _DRAIN_SECONDS = 0.2
+"""Seconds for reading the rest of a stream after its last event."""
 _DRAIN_BYTES = 4096
+"""Largest number of bytes read of that rest."""
 _LONGEST_WAIT = 86_400.0
+"""Largest number of seconds that is taken from a `Retry-After` header."""
 _MIN_SECRET = 8
-"""Shorter keys are placeholders such as 'none'; their removal would only garble error messages."""
+"""Smallest length of a key that is removed from errors. Shorter keys are placeholders such as 'none', and common words."""
 _SECRET_NAME = re.compile(r"auth|key|secret|token")
+"""Names of headers that may contain a key."""
 
 
 class HttpServer:
@@ -72,7 +79,7 @@ class HttpServer:
 
     `name` is in every error. `api_key` None: no key is sent. `timeout` bounds a whole answer in seconds. A `session` of the
     caller is used and not closed; without one, the server makes its own at first use, inside the running loop, and again after
-    `close`. `read_error` is the wire's reader of error answers.
+    `close`. `read_error` is the wire's function that reads error answers.
     """
 
     def __init__(
@@ -93,7 +100,7 @@ class HttpServer:
         self._read_error = read_error
         self._bounds = bounds
         self._base = _base(base_url)
-        self._clock = _clock(timeout)
+        self._timeout = _timeout(timeout)
         self._headers = _headers(headers)
         if api_key:
             self._headers[key_header] = key_prefix + _sendable(api_key)
@@ -168,8 +175,8 @@ class HttpServer:
     ) -> aiohttp.ClientResponse:
         """Returns the raw answer to a raw request, whatever its status. The caller streams it to its client and closes it.
 
-        `path` begins with a slash and is appended to the base URL. Our key and headers override the caller's. The body is
-        uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` if there is no answer.
+        `path` begins with a slash and is appended to the base URL. The key and headers of this object override the caller's.
+        The body is uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` if there is no answer.
         """
         with _Keyless(self._secrets, headers):
             return await self._request(method, path, body, headers, timeout)
@@ -186,10 +193,10 @@ class HttpServer:
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = operator_client(seconds=None)
-        clock = self._clock if timeout is None else _clock(timeout)
+        limits = self._timeout if timeout is None else _timeout(timeout)
         try:
             return await self._session.request(
-                method, self._url(path), data=body, headers=self._merged(headers), timeout=clock
+                method, self._url(path), data=body, headers=self._merged(headers), timeout=limits
             )
         except TimeoutError as error:
             raise self._too_slow() from error
@@ -201,15 +208,15 @@ class HttpServer:
             ) from error
         except aiohttp.ClientError as error:
             raise ProviderProtocolError(
-                f"{self.name} at {self._base.origin()} does not speak HTTP as it should: {error}"
+                f"{self.name} at {self._base.origin()} does not answer with correct HTTP: {error}"
             ) from error
 
     def _merged(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Returns the caller's headers under ours, without those of its connection and its credentials for this server.
+        """Returns the caller's headers and those of this object, which win. `_NOT_FORWARDED` is omitted.
 
-        `authorization` is the exception, and so is this server's own header for the key: without a key of ours, the caller's own
-        key is sent to the upstream. The code that passes the headers decides if that key is meant for the upstream; a key for
-        this server must not be passed here.
+        The caller's key for the model server is sent if this object has no key of its own; it is in `authorization` or in the
+        server's own header for the key. The code that passes the headers decides whether a key is meant for the model server: a
+        key for Toolcaddie's gateway must not be passed here.
         """
         if not headers:
             return self._headers
@@ -282,7 +289,7 @@ class HttpServer:
         return ProviderUnavailableError(f"{self.name} did not answer in time at {self._base.origin()}")
 
     def _cut_short(self, error: BaseException) -> ProviderError | None:
-        """Returns the error of an answer whose bytes stopped coming; None: the error has another cause."""
+        """Returns the error to raise if the rest of an answer does not arrive; None: `error` has another cause."""
         if isinstance(error, TimeoutError):
             return self._too_slow()
         if isinstance(error, aiohttp.ClientError):
@@ -290,11 +297,11 @@ class HttpServer:
         return ProviderProtocolError(f"{self.name}: {error}") if isinstance(error, OutboundError) else None
 
 
-# Both are classes, because a generator costs a request four times as much.
+# These two context managers are classes, because one made of a generator takes four times as long, at every request.
 
 
 class _Reading:
-    """Raises an error of the connection, while an answer is read, as the `ProviderError` that `translate` gives for it."""
+    """Replaces an error of the connection, while an answer is read, by the `ProviderError` that `translate` returns for it."""
 
     __slots__ = ("_translate",)
 
@@ -310,7 +317,7 @@ class _Reading:
 
 
 class _Keyless:
-    """Removes keys from errors, those of the server's headers and of the caller's: some servers repeat the key in an error."""
+    """Removes keys from errors, because some servers repeat the key in an error: those in our headers and in the caller's."""
 
     __slots__ = ("_headers", "_secrets")
 
@@ -329,15 +336,18 @@ class _Keyless:
 
 
 def _meaning(status: int, wait: float | None) -> str:
-    """Returns the status in words, with a likely reason that the answer does not name."""
+    """Returns the status in parentheses, with a likely reason that the answer does not name."""
     if status == 404:
-        return "(HTTP 404: does that model exist there, and is the address the API's own?)"
-    asks = f", retry after {wait:g} s" if wait is not None else ""
-    return f"(HTTP {status}{asks})"
+        return "(HTTP 404: check that the model exists there, and that base_url is the address of the API)"
+    advice = f", retry after {wait:g} s" if wait is not None else ""
+    return f"(HTTP {status}{advice})"
 
 
 def _why(error: aiohttp.ClientConnectionError) -> str:
-    """Returns the reason for a failed connection, in the system's words: the library's mention TLS even without TLS."""
+    """Returns the reason for a failed connection in the words of the operating system.
+
+    Those of the HTTP library mention TLS even for a connection without TLS.
+    """
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"its name is not known ({error.os_error.strerror})"
     if not isinstance(error, aiohttp.ClientConnectorError) or isinstance(error, aiohttp.ClientSSLError):
@@ -365,7 +375,7 @@ def _headers(more: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _secrets(headers: Mapping[str, str], api_key: str | None = None) -> tuple[str, ...]:
-    """Returns the key and the values of headers with credentials, the longest first, because one may be a part of another."""
+    """Returns the key and the values of headers with keys, the longest first, because one of them may be a part of another."""
     values = [value.removeprefix("Bearer ") for name, value in headers.items() if _SECRET_NAME.search(name.lower())]
     return tuple(sorted({each for each in (api_key or "", *values) if len(each) >= _MIN_SECRET}, key=len, reverse=True))
 
@@ -374,11 +384,13 @@ def _sendable(api_key: str) -> str:
     if not isinstance(api_key, str):
         raise ConfigError(f"the api_key must be a text, not of the type {type(api_key).__name__}")
     if not api_key.isascii() or not api_key.isprintable():
-        raise ConfigError("the api_key holds characters that no header can carry; was it copied whole, and alone?")
+        raise ConfigError(
+            "the api_key contains characters that are not allowed in a header; copy the key again, and nothing else"
+        )
     return api_key
 
 
-def _clock(seconds: float) -> aiohttp.ClientTimeout:
+def _timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
 
 
@@ -400,7 +412,7 @@ def _seconds_until(date: str) -> float:
 
 
 async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Returns at most `most` bytes of an error's body, or those that arrive in time. The status alone says enough."""
+    """Returns at most `most` bytes of an error's body; fewer if the rest does not arrive in time or the connection fails."""
     body = bytearray()
     try:
         async with asyncio.timeout(_ERROR_SECONDS):

@@ -15,8 +15,8 @@ from toolcaddie.wires.chat import ChatWire
 class OpenAIChat(Client):
     """A provider at `base_url` (with `/v1`, as the official package takes it). Implements `ports.Provider`.
 
-    `api_key` None: the server takes none. `stream_usage=False` is for servers that refuse `stream_options`; the usage of
-    their streams is then unknown. `options` are those of every client (`ClientOptions`).
+    `api_key` None: the server takes none. `stream_usage=False` is for servers that refuse `stream_options`; then the
+    usage of streams is unknown. `options` are those of every client (`ClientOptions`).
 
     Raises `ProviderError` and its subclasses, never with the key in the text.
     """

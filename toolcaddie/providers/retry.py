@@ -1,4 +1,4 @@
-"""A provider whose requests are repeated after temporary failures."""
+"""A provider that repeats requests to another provider after temporary failures."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _JITTER = 0.3
+"""Largest share of a wait that is added at random."""
 
 
 class Retry:
     """Sends a request to `provider` up to `attempts` times in all. Implements `ports.Provider`.
 
-    Only errors with `retryable` are retried, and none after a part of a stream was delivered. The wait doubles from
-    `first_wait` to `longest_wait` seconds, with up to 30 % of random jitter so that clients that failed together do not return
-    together. If the provider names a time, the wait is at least that long; if that time exceeds `longest_wait`, the error is
-    raised at once. Cancellation ends a wait at once. `attempts` of the reply, or of the error, lists every request.
+    A request is repeated only after an error with `retryable`, and not after a part of a stream was delivered. The wait doubles
+    from `first_wait` to `longest_wait` seconds; up to 30 % are added at random, so that clients that failed together do not
+    retry together. If the provider names a time, the wait is at least that long; if that time exceeds `longest_wait`, the error
+    is raised at once. Cancellation ends a wait at once. `attempts` of the reply, or of the error, lists every request.
     """
 
     def __init__(

@@ -6,16 +6,16 @@ from __future__ import annotations
 class EventReader:
     """Assembles events from pieces that may be cut anywhere.
 
-    `feed` returns the data of the events that are complete; `rest`, at the end of the stream, the data of a last event without
-    its closing blank line. Lines may end in LF, CR or CRLF. Comments and fields other than `data` are ignored. Several data
-    lines are joined by newlines. `total` counts all bytes, `pending` those of an incomplete event.
+    `feed` returns the data of the events that are complete. `rest`, at the end of the stream, returns the data of a last event
+    without its closing blank line. Lines may end in LF, CR or CRLF. Comments and fields other than `data` are ignored. Several
+    data lines are joined by newlines. `total` is the number of all bytes, `pending` that of an incomplete event.
     """
 
     def __init__(self) -> None:
         self.total = 0
         self._buffer = bytearray()
         self._scanned = 0
-        """Bytes of the buffer in which no event ends."""
+        """Number of bytes at the beginning of the buffer in which no event ends."""
 
     @property
     def pending(self) -> int:
@@ -34,7 +34,7 @@ class EventReader:
         return [event for block in blocks if (event := _data_of(block)) is not None]
 
     def rest(self) -> list[bytes]:
-        """Returns the data of an incomplete last event, as a list of one or none."""
+        """Returns a list with the data of an incomplete last event; it is empty if there is none."""
         block = bytes(self._buffer)
         self._buffer.clear()
         event = _data_of(block)
@@ -56,7 +56,7 @@ class EventReader:
 
 def _data_of(block: bytes) -> bytes | None:
     """Returns the data of one event; None: it has none."""
-    if block.startswith(b"data: ") and b"\n" not in block:  # nearly every event there is
+    if block.startswith(b"data: ") and b"\n" not in block:  # nearly every event has this form
         return block[6:]
     lines = [
         value.removeprefix(b" ")

@@ -1,4 +1,7 @@
-"""Counts of the answers of models that were forced to call tools; they correct the capability table while the process lives."""
+"""Counts the answers of models that were forced to call tools, by model and step (the steps are listed in `escalation`).
+
+As long as the process lives, the counts correct the capability table.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.replacing import replace
 
 _MOST_MODELS = 1_000
-"""Models with counts; the least recently used is evicted first. A gateway's clients may name any number of models."""
+"""Largest number of models with counts, because clients of a gateway may name any number. The least recently used is evicted."""
 _PRIOR = 4.0
 """Number of answers that weigh as much as the capability table."""
 _ABOUT_FORCING = re.compile(
@@ -18,6 +21,7 @@ _ABOUT_FORCING = re.compile(
     r"|json.?schema|structured|schema|output.?(config|format)|text\.format",
     re.IGNORECASE,
 )
+"""Words in an error that is about a parameter with which calls are forced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +29,15 @@ class StepCounts:
     """Counts of one step with one model."""
 
     answers: int = 0
-    """All answers, with or without effect of the step."""
+    """Number of all answers."""
     honoured: int = 0
+    """Number of answers that called a tool."""
     refused: bool = False
-    """The server rejects the step as an error, so it is not repeated."""
+    """True: the server refuses requests with this step, so the step is not tried again."""
 
 
 class StepStatistics:
-    """Counts by model and step. One for a process, shared by all providers that force.
-
-    A model is `provider:model`.
-    """
+    """Counts by model and step. All `Forced` providers of a process share one object. `model` is `provider:model`."""
 
     def __init__(self, most: int = _MOST_MODELS) -> None:
         self._models: Bounded[str, dict[str, StepCounts]] = Bounded(most)
@@ -52,7 +54,7 @@ class StepStatistics:
             steps[step] = replace(steps.get(step, StepCounts()), refused=True)
 
     def chance(self, model: str, step: str, expected: float) -> float:
-        """Returns the chance that the step has its effect: the expected one, adjusted by the counts; 0 if it was refused."""
+        """Returns the chance that the model calls a tool: `expected`, adjusted by the counts; 0 if the step was refused."""
         counts = (self._models.peek(model) or {}).get(step)
         if counts is None:
             return expected

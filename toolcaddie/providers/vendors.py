@@ -1,8 +1,8 @@
 """The vendors of models: the one place that knows their addresses, the variables of their keys, and the names of their models.
 
-These are facts alone, so that commands that send no request load no HTTP client. The factories beside them, such as
-`anthropic.from_settings`, make providers of them. Addresses and variables are those of each vendor's own documentation, looked up
-in 2026-11.
+This module has only facts, so that a command that sends no request does not load an HTTP client. Factories in other modules,
+such as `anthropic.from_settings`, make providers from these facts. Addresses and variables are those of each vendor's own
+documentation, looked up in 2026-11.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ class Vendor:
     key_env: str
     """The environment variable of the key."""
     base_url: str = ""
-    """Empty: every customer has another address."""
+    """The address of the API; empty: every customer has another address."""
     default_model: str = ""
     """The model of a fallback that names none; empty: the vendor has no such model."""
     families: tuple[str, ...] = ()
     """Beginnings of the names of its models."""
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The parameter that bounds an answer. Newer models of OpenAI refuse the old name, other servers the new one."""
+    """The parameter that limits the length of an answer. Newer models of OpenAI refuse the old name, other servers the new name."""
     needs_key: Literal["always", "at_own_address", "never"] = "always"
-    """`at_own_address`: a server at an address that the settings name may take none."""
+    """Whether requests need a key. `at_own_address`: only at the vendor's own address; another server may need none."""
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     url_env: str = ""
@@ -36,12 +36,12 @@ class Vendor:
     version_env: str = ""
     """The environment variable of the query parameter `api-version`."""
     path: str = ""
-    """The path of an address that is a host alone."""
+    """The path that is added to an address without a path."""
     stream_usage: bool = True
     """False: the server refuses `stream_options`."""
 
     def is_elsewhere(self, base_url: str | None) -> bool:
-        """Returns whether the address that the settings name is not one for the key in the vendor's variable."""
+        """Returns True if the settings name an address to which the key in the vendor's variable must not be sent."""
         if not base_url or not self.base_url or self.needs_key == "never":
             return False
         return self.needs_key == "at_own_address" or base_url != self.base_url
@@ -92,7 +92,7 @@ VENDORS: Mapping[str, Vendor] = {
         OPENAI_RESPONSES,
         ANTHROPIC,
         GEMINI,
-        Vendor(  # a model is the name of a deployment
+        Vendor(  # the name of a model is that of a deployment
             name="azure",
             key_env="AZURE_OPENAI_API_KEY",
             key_header="api-key",
@@ -110,7 +110,7 @@ VENDORS: Mapping[str, Vendor] = {
             families=("deepseek",),
         ),
         Vendor(name="groq", key_env="GROQ_API_KEY", base_url="https://api.groq.com/openai/v1"),
-        Vendor(  # the last chunk has the usage in any case; a request for it is an error
+        Vendor(  # sends the usage in the last chunk in any case, and refuses a request for it
             name="mistral",
             key_env="MISTRAL_API_KEY",
             base_url="https://api.mistral.ai/v1",
@@ -133,10 +133,10 @@ VENDORS: Mapping[str, Vendor] = {
 
 _FAMILIES = sorted(
     ((beginning, vendor.name) for vendor in VENDORS.values() for beginning in vendor.families),
-    key=lambda family: -len(family[0]),  # gpt-oss before gpt-
+    key=lambda family: -len(family[0]),  # longer beginnings first: gpt-oss before gpt-
 )
 
 
 def vendor_of_model(model: str) -> str | None:
-    """Returns the name of the vendor that serves models of such a name; None: it is not known."""
+    """Returns the name of the vendor whose models have such names; None: it is not known."""
     return next((vendor for beginning, vendor in _FAMILIES if model.startswith(beginning)), None)

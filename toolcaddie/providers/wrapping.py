@@ -1,4 +1,8 @@
-"""The parts that wrapping providers share: entries, the requests for them, and the records of attempts."""
+"""The parts that wrapping providers share: entries, the requests for them, and the records of attempts.
+
+A wrapping provider sends its requests through other providers: `Retry`, `Fallback`, `Forced`, `Checked`. A `row` is the row of
+the capability table for one model.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +23,27 @@ from toolcaddie.ports import Provider
 from toolcaddie.util.replacing import replace
 
 Outcome = Literal["answered", "not_called", "failed"]
+"""Outcome of an attempt; not_called: the answer called no tool although it had to."""
 Failure = TypeVar("Failure", bound=ProviderError | RequestError)
 """An error after which another provider may receive the request."""
 
 _MOST_TOOLS = 128
-"""Definitions sent to a model without deferral and without a known limit, if some of them were deferred."""
+"""Largest number of definitions sent to a model that has no deferral and no known limit, if some of them were deferred."""
 _QUOTED = 300
+"""Largest number of characters of an error in the list of attempts."""
 _COMMON = frozenset(
     {
         *("frequency_penalty", "max_completion_tokens", "max_tokens", "metadata", "n", "parallel_tool_calls"),
         *("presence_penalty", "response_format", "seed", "stop", "stream_options", "temperature", "top_p", "user"),
     }
 )
-"""Parameters that mean the same to every provider. The others are for the model of the request, and another provider might refuse
-them."""
+"""Parameters that mean the same to every provider. Other parameters are sent only to the model that the request names, because
+another provider might refuse them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One provider of several."""
+    """A provider that a wrapping provider uses, and its settings."""
 
     provider: Provider
     model: str = ""
@@ -45,7 +51,7 @@ class Entry:
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that override those of the request."""
     attempts: int | None = None
-    """Forced attempts; None: as many as the first entry has."""
+    """Number of forced attempts (see `forced`); None: as many as the first entry has."""
 
     @property
     def label(self) -> str:
@@ -53,7 +59,7 @@ class Entry:
 
 
 def wire_of(provider: Provider) -> WireName:
-    """Returns the wire a provider speaks: its `wire`, else the one of its name."""
+    """Returns the name of the API (wire) that a provider uses: its `wire`, or else the wire that its name stands for."""
     wire: WireName = getattr(provider, "wire", None) or wire_named(provider.name)
     return wire
 
@@ -87,15 +93,19 @@ def other_request(entry: Entry, request: ModelRequest, row: Capabilities) -> Mod
 
 
 def _tools_for(request: ModelRequest, row: Capabilities) -> Sequence[JsonObject]:
-    """Returns the tools in their order, as many as the model takes. Without deferral, deferred tools are sent at once."""
-    opened, masked = bool(request.deferred) and not row.deferral, request.allowed is not None and not row.mask
-    cap = row.tool_cap or (_MOST_TOOLS if opened else len(request.tools))
-    if not opened and not masked and len(request.tools) <= cap:
+    """Returns the tools in their order, at most as many as the model accepts.
+
+    Deferred tools are sent at once to a model that does not support deferral. Tools that may not be called are omitted for a
+    model that does not support masks.
+    """
+    ends_deferral, ends_mask = bool(request.deferred) and not row.deferral, request.allowed is not None and not row.mask
+    cap = row.tool_cap or (_MOST_TOOLS if ends_deferral else len(request.tools))
+    if not ends_deferral and not ends_mask and len(request.tools) <= cap:
         return request.tools
     names = [tool_name(tool) for tool in request.tools]
-    usable = [i for i, name in enumerate(names) if not masked or name in (request.allowed or ())]
+    usable = [i for i, name in enumerate(names) if not ends_mask or name in (request.allowed or ())]
     candidates = request.force.candidates if request.force else ()
-    hidden = request.deferred.difference(*(message.revealed for message in request.messages)) if opened else ()
+    hidden = request.deferred.difference(*(message.revealed for message in request.messages)) if ends_deferral else ()
     best = sorted(usable, key=lambda i: (names[i] not in candidates, names[i] in hidden))[:cap]
     return [request.tools[i] for i in sorted(best)]
 
@@ -109,7 +119,7 @@ class _Definition(msgspec.Struct):
 
 
 def tool_name(definition: Any) -> str:
-    """Returns the name in a definition, encoded or decoded; empty: it is no function."""
+    """Returns the name in a definition, encoded or decoded; empty: it is not the definition of a function."""
     if isinstance(definition, msgspec.Raw):
         return msgspec.json.decode(definition, type=_Definition).function.name
     return str((definition.get("function") or {}).get("name", ""))
@@ -119,7 +129,7 @@ def tool_name(definition: Any) -> str:
 async def closing(
     items: AsyncIterator[ModelDelta | ModelReply],
 ) -> AsyncIterator[AsyncIterator[ModelDelta | ModelReply]]:
-    """Yields the stream and closes it at the end of the block, so that its connection does not wait for the garbage collector."""
+    """Yields the stream, and closes it at the end of the block so that the connection is released at once."""
     try:
         yield items
     finally:
@@ -165,21 +175,23 @@ def _without_name(text: str, name: str) -> str:
 
 
 def error_with_attempts(error: Failure, attempts: Sequence[Attempt]) -> Failure:
-    """Returns a copy of `error`, the last of several, that names every attempt. A copy, because a provider may raise the same
-    object twice."""
+    """Returns a copy of `error`, the last of several, that names every attempt.
+
+    The error itself stays unchanged, because a provider may raise the same object twice.
+    """
     kind = type(error)
-    whole = kind.__new__(kind)  # not its own __init__, which may want anything
-    whole.__dict__.update(error.__dict__)
-    whole.args = (attempts_text(attempts),) if len(attempts) > 1 else error.args
-    whole.attempts = tuple(attempts)
-    return whole
+    copied = kind.__new__(kind)  # without `__init__`, whose parameters are unknown
+    copied.__dict__.update(error.__dict__)
+    copied.args = (attempts_text(attempts),) if len(attempts) > 1 else error.args
+    copied.attempts = tuple(attempts)
+    return copied
 
 
 _OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> str:
-    """Returns a text such as `openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
+    """Returns the attempts as a text, such as `openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
     lines = []
     for (label, outcome, detail), equal in groupby(attempts, key=_alike):
         number = len(list(equal))
@@ -194,7 +206,7 @@ def _alike(attempt: Attempt) -> tuple[str, str, str]:
 
 
 def with_attempts(reply: ModelReply, attempts: Sequence[Attempt], *, provider: str = "") -> ModelReply:
-    """Returns the reply with all of these attempts and their usage; `provider` is the name of the provider that answered."""
+    """Returns the reply with all of these attempts and the sum of their usage. `provider` is the name of the one that answered."""
     return replace(
         reply,
         attempts=tuple(attempts),
