@@ -19,7 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*])")
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])(?=(?:[^`]*`[^`]*`)*[^`]*\Z)")
+"""End of a sentence: a mark before a capital, a backtick or an asterisk, outside of backticks."""
 _SHORT = 25
 """Number of characters below which a text counts as a label and not as a sentence."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

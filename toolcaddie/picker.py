@@ -112,7 +112,7 @@ class Picker:
         The first `pick` then waits for the vectors of all tools. `experience` stores the requests passed to `learn`, and the
         tools called for them.
 
-        Raises `CatalogError` for a value that is no tool, with its position, and for a name used twice; `ConfigError`.
+        Raises `CatalogError` for a value that is not a tool, with its position, and for a name used twice; `ConfigError`.
         """
         check_parts(experience=experience)
         read, own_categories = tools_from(tools)

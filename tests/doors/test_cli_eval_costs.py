@@ -109,7 +109,7 @@ def test_many_tables_end_in_a_summary_by_size(toolcaddie: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--sizes", "abc"), "'abc' is no number of tools; write numbers from 1 to "),
+        (("--sizes", "abc"), "'abc' is not a number of tools; write numbers from 1 to "),
         (("--sizes", "0"), "0 is not in the range"),
         (("--sizes", ","), "name at least one"),
         (("--rules", "anthropic:claude-sonet-5-5"), "did you mean anthropic:claude-sonnet-5-5?"),

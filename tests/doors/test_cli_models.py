@@ -196,7 +196,10 @@ def test_where_everybody_fails_the_error_names_every_attempt(toolcaddie: Command
     ("fault", "told"),
     [
         (refuse(401), "the key in TEST_KEY was refused"),
-        (refuse(404, "no such model"), "no such model (HTTP 404: does that model exist there, and is the address"),
+        (
+            refuse(404, "no such model"),
+            "no such model (HTTP 404: check that the model exists there, and that base_url is ",
+        ),
         (
             refuse(429, "slow down", headers={"retry-after": "75"}),
             "(HTTP 429, retry after 75 s); the provider asks to wait 75 s, and this command did not wait",

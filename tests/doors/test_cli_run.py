@@ -164,7 +164,7 @@ def test_why_of_a_recorded_run_reads_the_trail(toolcaddie: CommandLine) -> None:
     assert toolcaddie.ok("why", "freeze_membership", "--run", "last").startswith("freeze_membership was in: selected")
     assert "not both" in toolcaddie.refused("why", "a", "b", "--run", "last")
     assert "neither the run nor the catalog" in toolcaddie.refused("why", "diet", "--run", "last", "--catalog", "gym")
-    assert "add --catalog SPEC" in toolcaddie.refused("why", "create_diet", "--run", "last")
+    assert "Add --catalog SPEC" in toolcaddie.refused("why", "create_diet", "--run", "last")
 
 
 def test_a_tool_that_joined_during_the_run_is_told_so(toolcaddie: CommandLine, key: str) -> None:

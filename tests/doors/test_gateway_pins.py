@@ -72,8 +72,8 @@ async def test_a_pin_that_fits_no_tool_is_told_in_a_header_and_the_request_goes_
 @pytest.mark.parametrize(
     ("pin", "said"),
     [
-        ("lookup policy", "'lookup policy', which is no name of a tool"),
-        ("a*b", "'a*b', which is no name of a tool"),
+        ("lookup policy", "'lookup policy', which is not the name of a tool"),
+        ("a*b", "'a*b', which is not the name of a tool"),
         (",".join(f"tool_{n}" for n in range(129)), "at most 128"),
         ("*", "300 tools that are always sent"),
     ],

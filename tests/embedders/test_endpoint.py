@@ -221,7 +221,7 @@ async def test_a_server_that_does_not_answer_is_given_up(httpserver: HTTPServer)
         ({"model": "embed-test"}, "embedding.url"),
         ({"url": "ftp://localhost", "model": "m"}, "must begin with http"),
         ({"url": "http://me:secret@localhost/v1", "model": "m"}, "holds credentials"),
-        ({"url": "http://localhost/v1", "model": "m", "api_key": "sk-\nx"}, "no header can carry"),
+        ({"url": "http://localhost/v1", "model": "m", "api_key": "sk-\nx"}, "copy the key again"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_start(settings: dict[str, str], said: str) -> None:

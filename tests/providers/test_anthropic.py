@@ -1483,7 +1483,7 @@ async def test_the_key_shows_in_no_error(stream: bool, step: Any) -> None:
     [
         ({}, "needs a key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
-        ({"api_key": "sk-\n"}, "copied whole"),
+        ({"api_key": "sk-\n"}, "copy the key again"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_the_start(settings: dict[str, str], words: str) -> None:

@@ -38,7 +38,7 @@ async def test_every_service_answers_over_its_own_address_with_its_own_key(name:
 
 
 async def test_a_services_key_of_the_environment_goes_to_no_other_address() -> None:
-    with pytest.raises(ConfigError, match="goes to its own address"):
+    with pytest.raises(ConfigError, match="is for the vendor's own address"):
         groq(base_url="https://elsewhere.example/v1", parts=with_environment({"GROQ_API_KEY": "k" * 20}))
 
 

@@ -1164,7 +1164,7 @@ async def test_connections_are_used_again_also_after_a_stream() -> None:
     [
         ({}, "'gemini' needs a key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
-        ({"api_key": "AIza\n"}, "copied whole"),
+        ({"api_key": "AIza\n"}, "copy the key again"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_the_start(settings: dict[str, str], words: str) -> None:

@@ -539,7 +539,7 @@ async def test_an_answer_that_breaks_the_protocol_is_named_as_such(body: bytes, 
     ("body", "words"),
     [
         *MALFORMED,
-        (b"{}", "no choice"),
+        (b"{}", "without `choices`"),
         (b'{"choices":[{"delta":{"content":7}}]}', "unknown shape.*content"),
         (
             b'{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}',
@@ -627,7 +627,7 @@ async def test_a_server_that_does_not_speak_http_is_a_protocol_error() -> None:
 
     server = await asyncio.start_server(mumble, "127.0.0.1", 0)
     provider = OpenAIChat(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", KEY)
-    with pytest.raises(ProviderProtocolError, match="does not speak HTTP"):
+    with pytest.raises(ProviderProtocolError, match="does not answer with correct HTTP"):
         await provider.complete(HELLO)
     await provider.close()
     server.close()
@@ -769,7 +769,7 @@ async def test_without_a_key_of_ours_the_callers_is_what_the_upstream_is_asked_w
         ({"base_url": "ftp://x"}, "must begin with http"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
         ({"base_url": "http://user:sk-1@host/v1"}, "holds credentials"),
-        ({"api_key": "sk-\n"}, "copied whole"),
+        ({"api_key": "sk-\n"}, "copy the key again"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_the_start(settings: dict[str, str], words: str) -> None:

@@ -157,7 +157,9 @@ def provider_usage(provider: ScriptedProvider) -> int:
 
 async def test_an_answer_that_stays_wrong_ends_the_run_with_all_attempts_named() -> None:
     made, provider = runtime(say("two"), say("{}"), say('{"customer": 7, "lines": []}'))
-    with pytest.raises(OutputError, match="no answer of 3 fitted the output type; the last one: customer: ") as error:
+    with pytest.raises(
+        OutputError, match=r"none of 3 answers fitted .*; mistake in the last answer: customer: "
+    ) as error:
         await made.run("what was ordered?", output=Order)
     assert [attempt.outcome for attempt in error.value.attempts] == ["failed"] * 3
     assert len(provider.requests) == 3

@@ -31,9 +31,9 @@ class StreamsWrong(ScriptedProvider):
     [
         ({"provider": OnlyAnswers}, r"OnlyAnswers is a class: give an instance, OnlyAnswers\(\)"),
         ({"provider": StreamsWrong([])}, "StreamsWrong.stream must give an async iterator"),
-        ({"provider": ScriptedProvider([], name="")}, "ScriptedProvider.name must be a text"),
-        ({"provider": OnlyAnswers()}, "OnlyAnswers is no provider: it lacks name, stream, models, close"),
-        ({"provider": None}, "NoneType is no provider"),
+        ({"provider": ScriptedProvider([], name="")}, "ScriptedProvider.name must be a non-empty string"),
+        ({"provider": OnlyAnswers()}, "OnlyAnswers is not a provider: it lacks name, stream, models, close"),
+        ({"provider": None}, "NoneType is not a provider"),
         ({"provider": "gpt-5.4"}, "names no provider; write provider:model"),
         ({"provider": "anthropic:claude-sonnet-5-5"}, "ANTHROPIC_API_KEY"),
         (

@@ -16,7 +16,7 @@ from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
 from toolcaddie.util.replacing import replace
 
 _TEXT_TAX = 1_000.0
-"""The least saving, in tokens of fresh input, for which tools are shown as text, because models call tools in the array more
+"""Tokens of fresh input that must be saved before a tool's schema is sent as text: models call tools in the `tools` array more
 reliably."""
 
 

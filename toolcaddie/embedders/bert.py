@@ -106,7 +106,7 @@ class Bert:
         self._parts = parts_of(weights, self._shape)
 
     def __call__(self, ids: Ints) -> Floats:
-        """Returns the vectors of texts, [texts, tokens] -> [texts, width], each row of length 1.
+        """Returns the vectors of texts, [texts, tokens] -> [texts, width], each row a unit vector.
 
         All texts of one call have the same number of tokens. Nothing is padded, so the vector of a text depends on the other
         texts of the call at most in its last bit.

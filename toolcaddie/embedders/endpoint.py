@@ -80,7 +80,7 @@ class Endpoint:
         self._model = model
         self._secret = api_key or ""
         if not self._secret.isascii() or not self._secret.isprintable():
-            raise ConfigError("the embedder's key holds characters that no header can carry; was it copied whole?")
+            raise ConfigError("the embedder's key contains characters that no header may contain; copy the key again")
         self._requested_dimensions = dimensions
         self._seconds = seconds
         self._longest_wait = longest_wait
@@ -95,7 +95,7 @@ class Endpoint:
         return f"Endpoint({self.name!r})"
 
     async def fetch(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, dimensions], each row of length 1; zeros for an empty text, which servers refuse."""
+        """Returns float32 [texts, dimensions], each row a unit vector; zeros for an empty text, which servers refuse."""
         nonempty = [place for place, text in enumerate(texts) if text.strip()]
         rows = [
             (places, await self._embedded([texts[place][:_MOST_CHARACTERS] for place in places]))

@@ -1,8 +1,8 @@
 """Runs commands and kills all their descendants when they end or are cancelled.
 
-Each runs below a small program (`supervisor.py`) that no descendant can escape, and that kills them too when our own
-process dies. Linux only. This is cleanup, no sandbox: a malicious command can kill its supervisor, which has the same
-user.
+Each command runs under a small program (`supervisor.py`) that none of its descendants can escape. The program kills them all if
+our own process dies. Linux only. This is cleanup, not a sandbox: a malicious command can kill its supervisor, which runs as the
+same user.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def run_blocking(
 
 @contextlib.contextmanager
 def commands_ended() -> Iterator[None]:
-    """Kills the commands of the block that still run at its end, those of its threads too.
+    """When the `with` block ends, kills the commands that it or its threads started and that are still running.
 
-    A command started later by a remaining thread is killed at once.
+    A command that a remaining thread starts later is killed at once.
     """
     commands = _Commands()
     token = _ENCLOSING.set((*_ENCLOSING.get(), commands))

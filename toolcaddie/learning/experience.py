@@ -60,7 +60,7 @@ class Remembered:
     """Number of the principal's tenant (`tenant_of`)."""
     tools: tuple[CalledTool, ...]
     group: int
-    """Number of the conversation; negative: the request is a conversation by itself."""
+    """Hash of the conversation; a negative number: the request is a conversation of its own."""
     at: float
     text: str
     """The beginning of the request, for quotations."""
@@ -263,8 +263,8 @@ class Experience:
         self._sample(remembered, entry.words)
 
     def _sample(self, entry: Remembered, words: QueryWords) -> None:
-        """Adds an entry to the sample if its hash is among the highest. The hash is of conversation and words, so the sample
-        does not depend on the order in which entries arrive."""
+        """Takes an entry into the sample if the hash of its conversation and text is among the highest. So the sample does not
+        depend on the order in which entries arrive."""
         rank = crc32(f"{entry.group if entry.group >= 0 else ''}\n{entry.text}".encode("utf-8", "replace"))
         if len(self._sampled) < _SAMPLE:
             self._sampled.append((rank, entry.serial))

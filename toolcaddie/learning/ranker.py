@@ -6,7 +6,10 @@ other rankers is fitted: each logged request is ranked again without its own con
 are nearly as good as the best is used (after Breiman's one-standard-error rule; "Classification and Regression Trees", 1984), or
 0 if the log does not help.
 
-A caller (`owner`, a number; `me` where it is compared with others) learns from its own entries, from the operator's log, and,
+The log of past requests is held by an `Experience`; a `Past` is one snapshot of it. The owner of an entry, a number, is the
+principal (caller) who made the request, or the operator's own log. `me` is the owner number of the current caller.
+
+A caller learns from its own entries, from the operator's log, and,
 unless the settings say otherwise, from those of its tenant. Entries of other principals count within limits, so that nobody can
 decide the tools of others.
 """
@@ -74,13 +77,13 @@ NEW = 0.1
 """Expected share of requests for tools that are not in the log, unless the log itself suggests more."""
 
 _STANDARD_ERRORS = 0.25
-"""Standard errors by which a smaller weight may be worse than the best one and still be preferred."""
+"""Number of standard errors by which a smaller weight may be worse than the best one and still be preferred."""
 _PROOF = 2.0
-"""Standard errors by which the log must improve the results to have any weight: a random log may help by chance."""
+"""Number of standard errors by which the log must improve the results to have any weight: a random log may help by chance."""
 _TRIFLE = 0.001
 """Difference in recall that is ignored when weights are compared."""
 _AT = 5
-"""A tool is a hit if it is among so many first tools."""
+"""A called tool counts as a hit if it is among this number of first tools."""
 _QUOTED = 3
 """The largest number of past requests that are quoted in the reason for a tool."""
 _QUOTED_TEXT = 60
@@ -467,16 +470,17 @@ class Learned:
 
 
 def factory(experience: Experience) -> RankerFactory:
-    """Returns the factory of the ranker `learned` over this memory."""
+    """Returns the factory of the ranker `learned` over this log."""
 
     def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+        # `previous` is not needed: the state is in `experience`.
         return Learned(catalog, experience)
 
     return make
 
 
 def refit(experience: Experience, selector: Selector, catalog: Catalog) -> None:
-    """Fits the weight of the memory in a catalog again, with the scores of the selector's other rankers. Does nothing if the
+    """Fits the weight of the log in a catalog again, with the scores of the selector's other rankers. Does nothing if the
     selector does not use the ranker `learned`. It takes seconds, so call it in another thread."""
     if NAME in selector.settings.rankers:
         Learned(catalog, experience).fit(selector.scores_without(catalog, {NAME}))

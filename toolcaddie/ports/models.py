@@ -1,4 +1,4 @@
-"""Sockets around models: providers, embedders and a first stage that classifies."""
+"""Interfaces (sockets that parts plug into) around models: providers, embedders and a first stage that classifies."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Returns a float32 array with one row of length 1 per text; zeros for a text without meaning to the model. No I/O."""
+        """Returns a float32 array with one unit vector per text; zeros for a text without meaning to the model. No I/O."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Sockets of choosing and delivering tools."""
+"""Interfaces (sockets that parts plug into) for choosing and delivering tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from toolcaddie.core.selection import Budget, SelectedTool, Selection, Selection
 class Selector(Protocol):
     """Finds the tools of a view that fit a request. Pure: no I/O, the same answer for the same input in every process."""
 
-    def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection: ...
+    def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
+        """Returns the tools of the view (the tools of the catalog that the caller may see) that fit the request, within
+        `budget`: limits on their number and their tokens."""
+        ...
+
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
         """Returns the best matches of a text, best first, without tools that do not match at all."""
         ...
@@ -27,6 +31,6 @@ class Planner(Protocol):
         ...
 
     def plan_next(self, plan: DeliveryPlan, settled: Settled | None) -> Delivery:
-        """Returns the delivery of a later round: the tools of the run's state, by the settled strategy. None: the stored run
-        does not hold what was settled."""
+        """Returns the delivery of a later round: the tools of the run's state, by the strategy that the first one
+        settled. `settled` is None if the stored run does not hold that strategy."""
         ...

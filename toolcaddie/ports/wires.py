@@ -106,7 +106,7 @@ class DoorWire(Protocol):
         ...
 
     def open(self, body: bytes, bounds: Bounds) -> Envelope:
-        """Reads the parts of a body that its route depends on. Raises `RequestError` if it is no JSON object or exceeds the
+        """Reads the parts of a body that its route depends on. Raises `RequestError` if it is not a JSON object or exceeds the
         bounds."""
         ...
 
@@ -119,8 +119,8 @@ class DoorWire(Protocol):
         ...
 
     def read_tools(self, raw: bytes, bounds: Bounds) -> Sequence[Tool]:
-        """Reads the tools of a request, in their order, each of the source 'client' and with its own definition. Raises
-        `RequestError` naming the field at fault."""
+        """Reads the tools of a request, in their order. `raw`: the JSON of its field `tools`. Each tool has the source
+        'client' and keeps the definition that the client sent. Raises `RequestError` naming the field at fault."""
         ...
 
     def write_reply(self, reply: ModelReply, head: AnswerHead) -> bytes:

@@ -43,7 +43,7 @@ class Offer:
 
 
 def offer(definitions: Sequence[JsonObject]) -> Offer:
-    """Returns the schema for a call of one of these tools, in OpenAI's function format. If there are too many, the first are used."""
+    """Returns the schema for a call of one of these tools (OpenAI's function format); of the first ones if there are too many."""
     functions: list[Mapping[str, Any]] = []
     size = 0
     for definition in definitions[:_MOST_CANDIDATES]:

@@ -79,7 +79,7 @@ class Escalation:
         return self.quiet_params if step in ("required", "named") else {}
 
     def _plan(self, places: int) -> list[Step]:
-        """Returns the steps that together have the best chance in `places` attempts, each step once. A nudge is always possible."""
+        """Returns the steps with the best chance in `places` attempts together, each step once. A nudge is always possible."""
         plan: list[Step] = []
         candidates = [step for step in ESCALATION if self._chance(step, ()) > 0]
         while candidates and len(plan) < places:
@@ -116,7 +116,7 @@ class Escalation:
         self.statistics.record_answer(self.model, self._key(step), honoured=honoured)
 
     def _key(self, step: Step) -> str:
-        """Returns the step's name in the statistics. With thinking it is another one, because servers may refuse a choice only then."""
+        """Returns the step's name in the statistics; another one with thinking: some servers refuse a choice only then."""
         thinks = self.thinking and step in ("required", "named") and not self.quiet_params
         return f"{step}, thinking" if thinks else step
 

@@ -26,7 +26,7 @@ class Vendor:
     families: tuple[str, ...] = ()
     """Beginnings of the names of its models."""
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """The parameter that limits the length of an answer. Newer models of OpenAI refuse the old name, other servers the new name."""
+    """The parameter that limits an answer's length. Newer models of OpenAI refuse the old name, other servers the new name."""
     needs_key: Literal["always", "at_own_address", "never"] = "always"
     """Whether requests need a key. `at_own_address`: only at the vendor's own address; another server may need none."""
     key_header: str = "authorization"

@@ -191,7 +191,7 @@ _OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> str:
-    """Returns the attempts as a text, such as `openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
+    """Returns the attempts as a text, such as `openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: timeout`."""
     lines = []
     for (label, outcome, detail), equal in groupby(attempts, key=_alike):
         number = len(list(equal))
@@ -206,7 +206,7 @@ def _alike(attempt: Attempt) -> tuple[str, str, str]:
 
 
 def with_attempts(reply: ModelReply, attempts: Sequence[Attempt], *, provider: str = "") -> ModelReply:
-    """Returns the reply with all of these attempts and the sum of their usage. `provider` is the name of the one that answered."""
+    """Returns the reply with these attempts and the sum of their usage. `provider` is the name of the provider that answered."""
     return replace(
         reply,
         attempts=tuple(attempts),

@@ -18,7 +18,7 @@ class EventBus:
     """Passes each event on in a fixed order, and waits for each listener before the next.
 
     The trail comes first and fails closed: what it cannot write does not happen. Sinks and subscribers must not take an answer
-    away, so their failures are logged. The listener of a single run comes last: it sees only what is on record.
+    away, so their failures are logged. The listener of a single run comes last: it sees only what is already recorded.
     """
 
     def __init__(self, trail: EventSink | None, sinks: Sequence[EventSink] = ()) -> None:

@@ -101,10 +101,10 @@ def _wrong_with(provider: Any) -> str:
     kind = type(provider).__name__
     missing = [name for name in _MEMBERS if not hasattr(provider, name)]
     if missing:
-        return f"{kind} is no provider: it lacks {', '.join(missing)}"
+        return f"{kind} is not a provider: it lacks {', '.join(missing)}"
     if inspect.iscoroutinefunction(provider.stream):
         return f"{kind}.stream must give an async iterator: `async def` with a `yield`, or a plain `def`"
-    return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
+    return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a non-empty string"
 
 
 def params_of(fallback: FallbackProvider) -> dict[str, Any]:

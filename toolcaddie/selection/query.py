@@ -193,7 +193,7 @@ def language_of(words: Iterable[str]) -> Language | None:
 
 
 def is_foreign(words: Iterable[str], languages: Container[str]) -> bool:
-    """Returns True if a language that is not in `languages` has more stop words among these folded words than each of those."""
+    """Returns True if more of the (folded) words are stop words of some other language than of any in `languages`."""
     counts = dict(zip(LANGUAGES, _stop_words_by_language(words), strict=True))
     own = [count for language, count in counts.items() if language in languages]
     return max(counts.values()) > max(own, default=0)

@@ -37,6 +37,7 @@ _LONG_FOR_PATTERNS = 200
 """The same size for schemas with patterns that backtrack."""
 
 _MASK = patterns.MASK
+"""Placeholder for the value in every message of a validator."""
 _MAX_QUOTED, _MAX_MESSAGE = 60, 300
 
 Validator = jsonschema_rs.Draft202012Validator
@@ -247,7 +248,8 @@ def _sentences(error: jsonschema_rs.ValidationError) -> list[str]:
 
 
 def _expected_types(branch: list[jsonschema_rs.ValidationError], path: list[str | int]) -> list[str]:
-    """Returns the types that an alternative accepts if the type is its only objection to the value; otherwise an empty list."""
+    """Returns the types that an alternative (a branch of `anyOf` or `oneOf`) accepts if the type is its only objection to the
+    value; otherwise an empty list."""
     if len(branch) == 1 and branch[0].kind.name == "type" and branch[0].instance_path == path:
         return list(getattr(branch[0].kind, "types", ()))
     return []

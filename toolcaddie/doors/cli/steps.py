@@ -233,6 +233,8 @@ def _call_text(call: ToolCall) -> str:
 
 
 def _meta_outcome(event: MetaCalled) -> str:
+    """Returns what a call of a meta tool (one of Toolcaddie's own, such as `request_more_tools`) did: the tools that it added,
+    otherwise its shortened result."""
     if event.added:
         return f"added {', '.join(event.added)}"
     return shortened(shown_text(event.result.content), _RESULT_SHOWN)

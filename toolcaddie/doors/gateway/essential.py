@@ -132,7 +132,7 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     for pin in pins:
         if not _PATTERN.fullmatch(pin):
             raise RequestError(
-                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; separate names by commas, and write "
+                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is not the name of a tool; separate names by commas, and write "
                 "a * at the end of a name to pin all tools whose names begin with it",
                 param=PIN_HEADER,
             )

@@ -33,8 +33,8 @@ _NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'"
 def html_report(assessed: Sequence[Assessed], comparisons: Sequence[Compared] = (), *, title: str) -> str:
     """Returns one HTML file without scripts and network access, readable in light and dark mode.
 
-    The detailed sections are about the first configuration. Every name and text is escaped, because catalogs and requests may
-    come from strangers.
+    Each `Assessed` is the result of one configuration. The detailed sections are about the first one. Every name and text is
+    escaped, because catalogs and requests may come from strangers.
     """
     first = assessed[0]
     parts = [

@@ -1,5 +1,8 @@
-"""Finds mentions in a message: names, dates, amounts and the like, each with its place in the text and a plain value. Used by the
-practice model."""
+"""Finds mentions in a user's message: names, dates, amounts and the like, each with its position in the text and a plain value.
+
+The practice model, a model without a network for tests and demonstrations, fills arguments of tools with them. The patterns and
+their named groups are in `english.toml`.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
 _LONGEST_WORD = 100
 _LETTERS = 3
-"""The least length of the longest piece of a request; 'xyzzy' has only shorter pieces."""
+"""A text gets a vector only if one of its word pieces has at least this many letters. Shorter pieces, as those of 'xyzzy', are
+near to others by chance."""
 _MOST_CACHED = 16_384
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
@@ -52,7 +53,7 @@ class WordTable:
         self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, 256]: rows of length 1, or zeros if the table has no piece of the text."""
+        """Returns float32 [texts, 256]: unit vectors, or zeros if the table has no piece of the text."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             numbers = self._numbers_of(text)

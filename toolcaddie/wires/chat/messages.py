@@ -192,7 +192,7 @@ def _read_tool(item: Any, where: str) -> Tool:
 
 
 def read_definition(item: Any, where: str) -> Tool:
-    """Returns the tool of a definition that a person wrote: the object around `function` may be missing.
+    """Reads a hand-written definition as a tool. The wrapper `{"type": "function", "function": ...}` may be missing.
 
     Raises `RequestError` naming the field at fault.
     """

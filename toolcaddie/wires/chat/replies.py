@@ -1,4 +1,4 @@
-"""A whole answer of chat completions: read from a provider, written by a door."""
+"""A whole answer of chat completions: read from a provider, written by a door (where clients ask us)."""
 
 from __future__ import annotations
 

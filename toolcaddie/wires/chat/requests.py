@@ -1,4 +1,4 @@
-"""A request of chat completions: written for a provider, read at a door."""
+"""A request of chat completions: written for a provider, read at a door (where clients ask us)."""
 
 from __future__ import annotations
 

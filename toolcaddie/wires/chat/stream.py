@@ -245,7 +245,7 @@ class ChatReader:
     def reply(self) -> ModelReply:
         """Returns the whole answer. Raises `ProviderProtocolError` if there is none."""
         if not self._answered:
-            raise ProviderProtocolError(f"{self._who} streamed no choice")
+            raise ProviderProtocolError(f"{self._who} streamed an answer without `choices`")
         calls = tuple(call.whole() for call in self._calls)
         message = Message(
             role="assistant",

@@ -209,8 +209,10 @@ def _results(calls: Sequence[_SentCall], following: Sequence[Message], model: st
 
 
 def _result(sent_call: _SentCall, message: Message | None, *, inside: bool) -> tuple[Part, list[Part]]:
-    """Returns the result, and the media beside it. `inside`: the model accepts media as parts of the result; Gemini 2 does
-    not."""
+    """Returns the result of a call, and the media that must be sent separately from it.
+
+    `inside`: the model accepts media as parts of the result; Gemini 2 does not.
+    """
     wire: dict[str, Any] = {"name": sent_call.call.name}
     if sent_call.wire_id:
         wire["id"] = sent_call.wire_id

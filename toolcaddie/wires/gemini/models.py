@@ -18,8 +18,8 @@ _ASKED_BY = "generateContent"
 
 
 def model_path(model: str) -> str:
-    """Returns the path of a model below the base address. Raises `RequestError` for an invalid name, which would be another
-    path."""
+    """Returns the path of a model below the base address. Raises `RequestError` for an invalid name, which could lead to
+    another path."""
     if not _MODEL.match(model):
         raise RequestError(f"{model!r} is not the name of a Gemini model", param="model")
     return f"/{model}" if "/" in model else f"/models/{model}"

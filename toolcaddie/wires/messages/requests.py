@@ -1,4 +1,4 @@
-"""A request of the Messages API: written for a provider, read at a door."""
+"""A request of the Messages API: written for a provider, read at a door (where clients ask us)."""
 
 from __future__ import annotations
 
@@ -115,6 +115,7 @@ def _take_metadata(body: Block, value: Any) -> None:
 
 
 def _take_count(body: Block, value: Any) -> None:
+    """Checks the number of answers, `n`: this API gives only one, so there is no field to write."""
     if value != 1:
         raise RequestError(f"n: this provider gives one answer to a request, not {quoted(value)}", param="n")
 

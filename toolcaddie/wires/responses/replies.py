@@ -1,4 +1,4 @@
-"""A whole answer of the Responses API: read from a provider, written by a door."""
+"""A whole answer of the Responses API: read from a provider, written by a door (where clients ask us)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
 
 _FINISHES = {"max_output_tokens": "length"}
+"""Our name of each reason for an incomplete answer; reasons that are not here keep their name."""
 _OURS = frozenset(
     {
         *("id", "object", "created_at", "model", "output", "status", "error", "incomplete_details"),
@@ -94,7 +95,8 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape
 
 
 def read_item(raw: dict[str, Any], who: str) -> WireItem:
-    """Returns the fields of an item that are read, of an unknown kind only the type. Raises `ProviderProtocolError`."""
+    """Returns the fields of an item that we read; for an item of an unknown kind, only its type. Raises
+    `ProviderProtocolError`."""
     is_read = raw.get("type") in (FUNCTION_CALL, MESSAGE)
     try:
         return msgspec.convert(raw if is_read else {"type": raw.get("type")}, WireItem)
@@ -170,14 +172,15 @@ def finish_of(answer: WireResponse, calls: Sequence[ToolCall]) -> str:
     return "tool_calls" if calls else "stop"
 
 
-def read_usage(wire: _Usage | None) -> Usage:
-    if wire is None:
+def read_usage(counts: _Usage | None) -> Usage:
+    """Returns the usage in our terms: `input_tokens` includes cached and written tokens, `output_tokens` includes reasoning."""
+    if counts is None:
         return Usage()
-    input_ = wire.input_tokens_details or _InputDetails()
-    output = wire.output_tokens_details or _OutputDetails()
+    input_ = counts.input_tokens_details or _InputDetails()
+    output = counts.output_tokens_details or _OutputDetails()
     return Usage(
-        input_tokens=count(wire.input_tokens),
-        output_tokens=count(wire.output_tokens),
+        input_tokens=count(counts.input_tokens),
+        output_tokens=count(counts.output_tokens),
         cached_tokens=count(input_.cached_tokens),
         written_tokens=count(input_.cache_write_tokens),
         reasoning_tokens=count(output.reasoning_tokens),

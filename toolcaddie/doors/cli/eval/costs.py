@@ -73,7 +73,7 @@ class _Size(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if not str(value).isdecimal():
             self.fail(
-                f"{value!r} is no number of tools; write numbers from {self.min} to {self.max}, separated by commas"
+                f"{value!r} is not a number of tools; write numbers from {self.min} to {self.max}, separated by commas"
             )
         return int(super().convert(value, param, ctx))
 
