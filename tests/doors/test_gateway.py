@@ -334,6 +334,30 @@ async def test_a_client_tool_wins_over_ours_of_the_same_name_and_the_header_says
         assert raw.parse().choices[0].message.tool_calls[0].function.name == "count_stock"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_does_not_learn_the_name_of_a_tool_that_is_hidden_from_it(tmp_path: Path, stream: bool) -> None:
+    @tool(roles=["admin"])
+    def close_shop() -> str:
+        """Close the shop."""
+        return "closed"
+
+    def own(name: str) -> dict[str, Any]:
+        return {"type": "function", "function": {"name": name, "description": "mine", "parameters": {}}}
+
+    async with (
+        ScriptedUpstream([say("Hello.")]) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop(), FunctionSource("doors", [close_shop])]) as served,
+    ):
+        raw = await served.client.chat.completions.with_raw_response.create(
+            model="gpt-test", messages=said("hello"), tools=[own("count_stock"), own("close_shop")], stream=stream
+        )
+        assert raw.headers["x-toolcaddie-shadowed"] == "count_stock"
+        run_id = raw.headers["x-toolcaddie-run"]
+        await served.database.events.flush()
+        rows = [row for row in await served.database.events.events(run_id) if row.kind == "tools_selected"]
+        assert [row.data["shadowed"] for row in rows] == [["count_stock"]]
+
+
 async def test_a_forced_tool_is_sent_whatever_it_scores(tmp_path: Path) -> None:
     tools = client_tools(300)
     name = tools[299]["function"]["name"]

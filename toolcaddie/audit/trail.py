@@ -208,6 +208,7 @@ def _tools_selected(event: ToolsSelected) -> Data:
         "matched": selection.matched,
         "no_match": selection.no_match,
         "starved": selection.starved,
+        **({"shadowed": selection.shadowed[:_NAMES]} if selection.shadowed else {}),
         "counts": {"catalog": selection.catalog_size, "selected": len(selection.tools)},
         "tokens": {"all": selection.tokens_all, "selected": selection.tokens_selected},
         "seconds": _round(selection.seconds),

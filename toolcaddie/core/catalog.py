@@ -199,6 +199,8 @@ class View:
 
     catalog: Catalog
     mask: Mask | None = None
+    shadowed: tuple[str, ...] = ()
+    """Names of tools that the principal could see if the request had not brought its own tools of these names."""
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -236,8 +238,10 @@ class View:
 
     def narrowed(self, mask: Mask | Iterable[bool]) -> View:
         """Returns a view of the tools that both this view and `mask` show."""
-        narrower = View(catalog=self.catalog, mask=bytes(mask))
-        return narrower if self.mask is None else View(catalog=self.catalog, mask=_both(self.mask, bytes(mask)))
+        narrower = View(catalog=self.catalog, mask=bytes(mask), shadowed=self.shadowed)
+        if self.mask is None:
+            return narrower
+        return View(catalog=self.catalog, mask=_both(self.mask, bytes(mask)), shadowed=self.shadowed)
 
 
 def _both(first: Mask, second: Mask) -> Mask:

@@ -113,6 +113,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Matched categories that got no tool because the budget ran out."""
     catalog_size: int = 0
     """Number of visible tools."""
+    shadowed: tuple[str, ...] = ()
+    """Names of catalog tools that the request replaced by its own tools of the same names."""
     tokens_all: int = 0
     tokens_selected: int = 0
     seconds: float = 0.0

@@ -140,6 +140,8 @@ def _choice(
         engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
     query = search.query
     pinned = (*query.pinned, *(name for name in query.essential if view.get(name) is not None))
+    if view.shadowed:
+        selection = replace(selection, shadowed=view.shadowed)
     return Choice(engine=engine, selection=selection, pinned=pinned)
 
 

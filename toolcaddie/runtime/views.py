@@ -10,6 +10,7 @@ from typing import Any
 from toolcaddie.control.bots import Bots
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunRequest
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Policy
@@ -64,11 +65,8 @@ class Views:
 
     def _view(self, request: RunRequest, snapshot: Catalog) -> View:
         """Returns the snapshot under its masks. What tools and bots restrict holds beside whatever the policy shows."""
-        catalog, principal = self._catalog(request, snapshot), request.principal
-        view = View(catalog=catalog)
-        for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
-            if mask is not None:
-                view = view.narrowed(mask)
+        catalog = self._catalog(request, snapshot)
+        view = self._masked(View(catalog=catalog, shadowed=self._shadowed(request, snapshot)), request.principal)
         if request.disabled_tools:
             disabled = frozenset(request.disabled_tools)
             view = view.narrowed(tool.name not in disabled for tool in catalog.tools)
@@ -76,6 +74,24 @@ class Views:
             tags = frozenset(request.tags)
             view = view.narrowed(not tags.isdisjoint(tool.tags) for tool in catalog.tools)
         return view
+
+    def _masked(self, view: View, principal: Principal) -> View:
+        """Returns the view without the tools that are hidden from the principal."""
+        catalog = view.catalog
+        for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
+            if mask is not None:
+                view = view.narrowed(mask)
+        return view
+
+    def _shadowed(self, request: RunRequest, snapshot: Catalog) -> tuple[str, ...]:
+        """Returns the names of tools of the snapshot that the caller may see and replaces by its own tools."""
+        if not request.client_tools or not request.use_catalog:
+            return ()
+        names = [tool.name for tool in request.client_tools if snapshot.position(tool.name) is not None]
+        if not names:
+            return ()
+        visible = self._masked(View(catalog=snapshot), request.principal)
+        return tuple(name for name in names if visible.get(name) is not None)
 
     def _catalog(self, request: RunRequest, snapshot: Catalog) -> Catalog:
         """Returns the snapshot joined with the caller's own tools, which win over ours of the same name."""

@@ -18,6 +18,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
+from toolcaddie.core.selection import Selection
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
 from toolcaddie.doors.gateway.access import key_headers
 from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
@@ -234,9 +235,7 @@ class ModelHandler:
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
         await self._hidden.keep(result, restored, request.principal)
-        headers = self._report_headers(
-            request, result.selection.catalog_size if result.selection else 0, _sent_count(result)
-        )
+        headers = _report_headers(request, result.selection or Selection(), _sent_count(result))
         reply = reply_of(result)
         await exchange.answer(200, self._wire.write_reply(reply, head), headers)
 
@@ -247,14 +246,14 @@ class ModelHandler:
         status."""
         writer = self._wire.write_stream(door_request, _head(door_request, request))
         deltas = AnswerDeltas(wire=self._wire.name)
-        catalog_size, sent_count = 0, 0
+        selection, sent_count = Selection(), 0
         result: RunResult | None = None
         events: AsyncIterator[RunEvent] = self._runtime.stream(request)
         async with aclosing(events):  # type: ignore[type-var]
             async for event in events:
                 match event:
                     case ToolsSelected():
-                        catalog_size = event.selection.catalog_size
+                        selection = event.selection
                     case ToolsDelivered():
                         sent_count = len(event.delivery.definitions)
                     case CallFinished() if event.result.error != "not_run":
@@ -265,27 +264,15 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        await exchange.start(
-                            200, _STREAM_HEADERS | self._report_headers(request, catalog_size, sent_count)
-                        )
+                        await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         await self._hidden.keep(result, restored, request.principal)
         if not exchange.started:
-            await exchange.start(200, _STREAM_HEADERS | self._report_headers(request, catalog_size, sent_count))
+            await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         await exchange.write(ending + writer.end(reply_of(result)), more=False)
-
-    def _report_headers(self, request: RunRequest, catalog_size: int, sent_count: int) -> dict[str, str]:
-        """Returns the answer's headers that report the run."""
-        headers = {"x-toolcaddie-run": request.run_id or "", "x-toolcaddie-tools": f"{catalog_size}->{sent_count}"}
-        if request.client_tools and request.use_catalog:
-            catalog = self._runtime.source.snapshot()
-            shadowed = [tool.name for tool in request.client_tools if catalog.get(tool.name) is not None]
-            if shadowed:
-                headers["x-toolcaddie-shadowed"] = ",".join(shadowed[:50])
-        return headers
 
 
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -294,6 +281,17 @@ _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-co
 def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
     """Returns the provider if requests of this wire can be forwarded to it unchanged, else None."""
     return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
+
+
+def _report_headers(request: RunRequest, selection: Selection, sent_count: int) -> dict[str, str]:
+    """Returns the answer's headers that report the run."""
+    headers = {
+        "x-toolcaddie-run": request.run_id or "",
+        "x-toolcaddie-tools": f"{selection.catalog_size}->{sent_count}",
+    }
+    if selection.shadowed:
+        headers["x-toolcaddie-shadowed"] = ",".join(selection.shadowed[:50])
+    return headers
 
 
 def _head(door_request: DoorRequest, request: RunRequest) -> AnswerHead:
