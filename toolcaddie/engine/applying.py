@@ -1,4 +1,5 @@
-"""Changes of a run: by the results of its calls, and by the answer that ends it."""
+"""Makes the next state of a run from the results of its calls, or from the answer that ends it. A run is a `RunState`, which
+never changes; each function returns a new one."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from toolcaddie.engine.reveal import result_message
 
 
 def completed(state: RunState, message: Message) -> RunState:
+    """Returns the state of a run that ends with this message as its answer."""
     return replace(
         state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
     )
@@ -41,7 +43,7 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
 
 
 def _ended_by_call(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
-    """Ends a run without a model. Its call stays, with the result."""
+    """Returns the completed state of a run without a model. Its only call stays in `pending`, with its result."""
     (outcome,) = outcomes
     text = "" if outcome.result is None else shown_text(outcome.result.content)
     return replace(state, status="completed", text=text, pending=(outcome,), repeats=())

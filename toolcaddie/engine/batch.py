@@ -1,4 +1,8 @@
-"""A batch: the admitted calls of one answer while they run, and the outcome of each when the batch breaks off."""
+"""Runs the admitted calls of one answer, and records the outcome of each if the batch is interrupted.
+
+An admitted call has passed all gates (see `control.admission`). Before a call that may change something, its intent is recorded
+in the trail, so that nobody repeats it if the process dies.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,9 @@ from toolcaddie.engine.engine import Run
 
 
 class Batch:
-    """Runs admitted calls, together or in order; their places in the run are numbered in call order either way.
+    """Runs admitted calls, either all at once or one after another. Calls are numbered in the order of the answer in both cases.
 
-    `admitted` maps a call's place in the answer to the call, and `outcomes` holds every call of the answer so far.
+    `admitted` maps the index of a call in the answer to the call. `outcomes` has every call of the answer in its state so far.
     """
 
     def __init__(
@@ -34,14 +38,15 @@ class Batch:
         self._intended: set[int] = set()
         self._started: set[int] = set()
         self._not_run: set[int] = set()
-        """Places of calls that broke off before they could act."""
+        """Indexes of the calls that were interrupted before they could act."""
         self._results: dict[int, ToolResult] = {}
         self._broken: BaseException | None = None
 
     async def run(self, *, together: bool) -> None:
-        """Runs all of them. If the trail fails, calls that have started are awaited and no others start.
+        """Runs all calls, at the same time if `together` is True. If the trail fails, calls that have started are awaited and no
+        others start.
 
-        If the batch breaks off, each call with a recorded intent also gets a recorded end, unless the trail refuses it.
+        If the batch is interrupted, the end of each call with a recorded intent is recorded too, unless the trail refuses it.
         """
         try:
             await self._run_all(together=together)
@@ -63,7 +68,7 @@ class Batch:
             raise failures[0]
 
     def outcomes(self) -> list[PendingCall]:
-        """Returns the calls of the answer with their outcomes; a call that began and did not end has an unknown one."""
+        """Returns all calls of the answer with their outcomes. The outcome of a call that started and did not end is unknown."""
         outcomes = list(self._outcomes)
         for index in self._started:
             outcomes[index] = replace(outcomes[index], result=_unknown(self._admitted[index]), waiting="")
@@ -72,13 +77,15 @@ class Batch:
         return outcomes
 
     def acted(self) -> list[Admitted]:
-        """Returns the calls that ended, or may have acted."""
+        """Returns the calls that have ended, and those that started and so may have acted."""
         return [call for index, call in self._admitted.items() if index in self._results or index in self._started]
 
     def _loose_ends(self) -> list[CallUnknown | CallFinished]:
+        """Returns the events that record the end of each call with a recorded intent and without a result."""
         return [self._loose_end(index) for index in self._admitted if index in self._intended - self._results.keys()]
 
     def _loose_end(self, index: int) -> CallUnknown | CallFinished:
+        """Returns the event for one such call: not run if it was interrupted before it could act, otherwise unknown."""
         admitted, run_id = self._admitted[index], self._run.context.run_id
         if index not in self._not_run:
             return CallUnknown(run_id=run_id, call=admitted.call, reason="the run broke off before it answered")
@@ -105,10 +112,10 @@ class Batch:
             raise
 
     async def _intend(self, index: int) -> None:
-        """Records that a call is about to act: from here on it must not be made a second time.
+        """Records that a call is about to act, so that it is not made a second time.
 
-        A call that must not be repeated counts as unknown in the stored state, so that nothing is repeated if the process
-        dies.
+        Before that, the state is stored with an unknown outcome for the call, unless the call has an idempotency key and may be
+        repeated. So nothing is repeated if the process dies.
         """
         call = self._admitted[index]
         try:
@@ -130,16 +137,19 @@ class Batch:
 
 
 def _needs_intent(call: Admitted) -> bool:
+    """Returns True if a call may change something that a second run would change again."""
     annotations = call.tool.annotations
     return not annotations.read_only and not annotations.idempotent
 
 
 def _has_idempotency_key(call: Admitted) -> bool:
-    """Returns True if a call carries its idempotency key: sent again with the same key, it acts once."""
+    """Returns True if a call has an idempotency key among its arguments. If it is sent again with the same key, the tool acts
+    only once."""
     return call.tool.idempotency_key is not None and call.tool.idempotency_key in call.arguments
 
 
 def _unknown(call: Admitted) -> ToolResult:
+    """Returns the result that tells the model that the outcome of a call is unknown."""
     return failed(
         f"{call.tool.name} was started and the run broke off before it answered: whether it took effect is not known. "
         "It is not repeated; look before you call it again.",

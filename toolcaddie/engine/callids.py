@@ -1,4 +1,4 @@
-"""Ids of calls: each call of a conversation gets a unique one, whatever a model writes."""
+"""Makes the ids of calls unique within a conversation, because a model may repeat an id or omit it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from toolcaddie.util.replacing import replace
 
 
 class StreamedCalls:
-    """The calls of a streamed answer: each gets a fresh id, and the caller's own are numbered separately, as the caller
-    sees them."""
+    """The calls of a streamed answer. Each gets a new id. The calls of tools that the caller runs are also numbered from 0,
+    because the caller's stream contains no other calls."""
 
     def __init__(self, view: View, meta: Collection[str], earlier: Sequence[Message]) -> None:
         self._view = view
@@ -23,6 +23,7 @@ class StreamedCalls:
         self._caller_indexes: dict[int, int] = {}
 
     def of_the_caller(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
+        """Returns the pieces that belong to calls of the caller's tools, with new ids and numbers."""
         visible = []
         for delta in deltas:
             if delta.index not in self._ids:
@@ -36,7 +37,7 @@ class StreamedCalls:
         return visible
 
     def with_ids(self, message: Message) -> Message:
-        """Returns the whole message with the streamed ids. A call that was not streamed keeps its own."""
+        """Returns the whole message with the ids of the streamed calls. A call that was not streamed keeps its id."""
         calls = message.tool_calls
         if len(self._ids) == len(calls):  # whatever numbers the provider gave them
             ids = [self._ids[index] for index in sorted(self._ids)]
@@ -46,7 +47,8 @@ class StreamedCalls:
 
 
 def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
-    """Gives a fresh id to each call without one, or with one used before: a result must find its call."""
+    """Returns the message with a new id for each call that has none, or whose id occurs in `earlier` messages: the result of a
+    call is found by its id."""
     used = used_ids(earlier)
     ids = [fresh_id(call.id, used) for call in message.tool_calls]
     return _with_ids(message, ids)
@@ -61,11 +63,12 @@ def _with_ids(message: Message, ids: list[str]) -> Message:
 
 
 def used_ids(messages: Sequence[Message]) -> set[str]:
+    """Returns the ids of all calls in these messages."""
     return {call.id for message in messages for call in message.tool_calls}
 
 
 def fresh_id(proposal: str, used: set[str]) -> str:
-    """Returns `proposal` if it is new, else a new id; adds it to `used`."""
+    """Returns `proposal` if it is not in `used`, otherwise a new id. The id is added to `used`."""
     call_id = proposal if proposal and proposal not in used else f"call_{uuid.uuid4().hex}"
     used.add(call_id)
     return call_id

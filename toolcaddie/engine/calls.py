@@ -1,4 +1,5 @@
-"""The calls of one answer: meta calls first, one after another; then the others. Results are in call order in any case."""
+"""Runs the calls of one answer: first the calls of meta tools, one after another, then all others. The results are in the order
+of the answer in any case."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from toolcaddie.engine.meta_calls import answer_meta_calls
 
 
 async def run_calls(run: Run, step: Step) -> Step:
-    """Returns the step after the pending calls."""
+    """Returns the next step of a run, after its pending calls were made. Raises `LimitExceededError` if there are more calls than
+    the limit of the request allows."""
     answers = await answer_meta_calls(run, step.state, step.planned)
     state, outcomes = answers.state, answers.outcomes
     admitted = await _admitted(run, state, outcomes)
@@ -46,7 +48,8 @@ async def run_calls(run: Run, step: Step) -> Step:
 
 
 async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> dict[int, Admitted]:
-    """Returns the calls past the gates by their place in the answer, and enters the outcomes of the others."""
+    """Returns the calls that pass all gates, by their index in the answer. The results of refused calls, and calls that must
+    wait, are entered into `outcomes`."""
     admitted: dict[int, Admitted] = {}
     for index, pending in enumerate(outcomes):
         if pending.result is None and pending.waiting != "client":
@@ -59,7 +62,8 @@ async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> d
 
 
 def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]) -> bool:
-    """Refuses calls above the limit of the request; returns True if there were any."""
+    """Enters a refusal into `outcomes` for each call above the limit of the request, and removes it from `admitted`. Returns True
+    if there were any."""
     limit = run.limits.calls
     refused = [] if limit is None else list(admitted)[max(0, limit - state.calls) :]
     for index in refused:
@@ -72,7 +76,8 @@ def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted],
 async def _run_admitted(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
 ) -> list[PendingCall]:
-    """Returns the outcomes with those of the admitted calls. No call that has run may run again after a failure."""
+    """Runs the admitted calls and returns all outcomes. If the batch is interrupted, its outcomes are stored, so that no call
+    that has run is repeated."""
     if not admitted:
         return outcomes
     together = _together(run, admitted)
@@ -86,7 +91,7 @@ async def _run_admitted(
 
 
 async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
-    """Stores the outcomes of a batch that broke off, for a later resume of the run."""
+    """Stores the outcomes of a batch that was interrupted, so that the run can be resumed from them."""
     acted = tuple(call.tool.name for call in batch.acted())
     await run.record.store(
         replace(state, pending=tuple(batch.outcomes()), calls=state.calls + len(acted), called=(*state.called, *acted))
@@ -94,6 +99,7 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
 
 
 def _together(run: Run, admitted: Mapping[int, Admitted]) -> bool:
+    """Returns True if the calls may run at the same time."""
     if run.preset.batch == "auto":
         return all(call.tool.runs_concurrently for call in admitted.values())
     return run.preset.batch == "concurrent"
@@ -102,8 +108,8 @@ def _together(run: Run, admitted: Mapping[int, Admitted]) -> bool:
 def _with_idle(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
 ) -> RunState:
-    """Counts the rounds whose calls ran no tool. A call that waits for a person or the caller will run yet; an answer ends
-    the run."""
+    """Returns the state with the number of idle rounds: rounds whose calls ran no tool. A round is not idle if a call waits for a
+    person or the caller, because that call will still run, or if a meta tool gave the answer of the run."""
     for item in outcomes:
         answers = item.result is not None and isinstance(item.result.effect, Finish)
         if admitted or item.waiting or answers or run.belongs_to_caller(item.call.name):
@@ -112,14 +118,16 @@ def _with_idle(
 
 
 def _reads_on(run: Run) -> bool:
-    """Returns True if the model may get `read_result`; a tool of the catalog or the caller with that name comes first."""
+    """Returns True if the model may get `read_result`. If the catalog or the caller has a tool of that name, that tool is used
+    instead."""
     return run.engine.held is not None and run.context.view.get(READ_RESULT) is None
 
 
 def _with_repeats(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
 ) -> tuple[RunState, list[PendingCall]]:
-    """Counts the same call with the same result over consecutive rounds; warns the model, then removes the tools."""
+    """Counts how often the same call gave the same result in consecutive rounds. From `limits.repeats_warn` on, the result warns
+    the model; from `limits.repeats_stop` on, the model gets no more tools."""
     limits = run.limits
     if limits.repeats_warn is None:
         return state, outcomes

@@ -1,4 +1,5 @@
-"""A caller's `tool_choice` and the other parameters about tools. They are untrusted JSON and may hold anything."""
+"""Reads a caller's `tool_choice` and the other request parameters about tools. They are JSON from outside, so any value may be
+wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _NEED_TOOLS = frozenset({"parallel_tool_calls", "functions", "function_call"})
 
 
 def forced_names(tool_choice: Any) -> tuple[str, ...]:
-    """Returns the tools that the choice names: they are sent whatever their score."""
+    """Returns the names of the tools that the choice requires or allows. They are sent whatever their score."""
     if not isinstance(tool_choice, Mapping):
         return ()
     names = (_name(item) for item in (tool_choice, *_allowed(tool_choice)))
@@ -19,9 +20,10 @@ def forced_names(tool_choice: Any) -> tuple[str, ...]:
 
 
 def sendable_choice(tool_choice: Any, array: Collection[str], view: View) -> Any:
-    """Returns the choice without allowed tools that had no place in the array: a provider refuses a name it was not sent.
+    """Returns the choice without allowed tools that are not in the `array`, because a provider refuses a name that it was not
+    sent.
 
-    A name that no tool has stays: it is the caller's mistake, and the provider reports it.
+    A name that no tool of the view has stays in the choice, so that the provider reports the caller's mistake.
     """
     unsent = {name for name in forced_names(tool_choice) if name not in array and view.get(name) is not None}
     if not unsent or not isinstance(tool_choice.get("allowed_tools"), Mapping):
@@ -31,9 +33,10 @@ def sendable_choice(tool_choice: Any, array: Collection[str], view: View) -> Any
 
 
 def sendable_params(params: Mapping[str, Any], *, tools: bool, closing: bool) -> Mapping[str, Any]:
-    """Returns the caller's parameters without those that a provider refuses if no tools are sent.
+    """Returns the caller's parameters, without those that a provider refuses if the request has no `tools`.
 
-    `closing`: tools were offered before and no longer are, so the caller's old-style functions end as well.
+    `closing`: earlier requests offered tools and this one does not, so the functions in the caller's old-style parameters are
+    omitted too.
     """
     if tools or not _NEED_TOOLS & params.keys():
         return params
@@ -43,13 +46,14 @@ def sendable_params(params: Mapping[str, Any], *, tools: bool, closing: bool) ->
 
 
 def _allowed(tool_choice: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the items of a choice that lists allowed tools."""
     allowed = tool_choice.get("allowed_tools")
     tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
     return iter(tools if isinstance(tools, list | tuple) else ())
 
 
 def _name(item: Any) -> str | None:
-    """Returns the tool that one choice names; None: it names none."""
+    """Returns the name of the tool that a choice, or an item of it, names; None: it names no tool."""
     if not isinstance(item, Mapping):
         return None
     inside = item.get("function") or item.get("custom")

@@ -1,4 +1,5 @@
-"""The parts of the loop, and the values that it passes on from step to step: a state, and the tools that follow from it."""
+"""The objects that the loop works with: `Engine` (the same for all runs of a preset), `Run` (the same for all rounds of a run),
+and `Step` (the values that one step of the loop passes to the next)."""
 
 from __future__ import annotations
 
@@ -24,23 +25,23 @@ from toolcaddie.meta.registry import OURS, MetaTools
 from toolcaddie.ports import HeldPages, MetaOffer, Planner, Prepare, Provider, Selector
 
 READER = OURS[READ_RESULT].definition(MetaOffer())
-"""`read_result` as it joins the array."""
+"""The definition of `read_result`. It is added to the tool array once a result was cut."""
 
 Checkpoint = Callable[[RunState], Awaitable[None]]
-"""Stores the state of a run after each batch of calls, and the outcomes of a batch that broke off."""
+"""Stores the state of a run: after each batch of calls, before a call that may act, and when a batch was interrupted."""
 
 
 async def nothing_to_prepare(view: View, query: SelectionQuery) -> None:
-    """Does nothing, for selectors that need no preparation."""
+    """Does nothing. Used with selectors that need no preparation."""
 
 
 async def not_stored(state: RunState) -> None:
-    """Stores nothing: the checkpoint of a run that no one resumes."""
+    """Does nothing. Used as checkpoint of a run that cannot be resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The parts that the loop works with; the same for every run of a preset."""
+    """The objects that the loop works with. They are the same for every run of a preset."""
 
     provider: Provider
     selector: Selector
@@ -50,33 +51,37 @@ class Engine:
     preset: Preset
     capabilities: Capabilities
     meta: dict[str, Tool] = field(default_factory=dict)
-    """The definitions of the meta tools offered, by name, in the order sent."""
+    """Definitions of the offered meta tools by name, in the order in which they are sent."""
     meta_tools: MetaTools = field(default_factory=lambda: OURS)
-    """Every meta tool of the runtime, by name."""
+    """All meta tools of the runtime by name, offered or not."""
     prepare: Prepare = nothing_to_prepare
+    """Awaited before a selection, for example to make the vectors that the selection compares."""
     expandable: frozenset[str] | None = None
     """The categories that a model may ask for; None: all that the caller may see."""
     held: HeldPages | None = None
-    """Store in which cut results are read on; None: there is none."""
+    """The store from which `read_result` reads the rest of cut results; None: cut results cannot be read further."""
     bounds: Bounds = DEFAULT
 
     def meta_definition(self, name: str) -> Tool:
+        """Returns the definition of an offered meta tool, or of `read_result`."""
         return READER if name == READ_RESULT else self.meta[name]
 
 
 class Record:
-    """The last state of a run. It is shared instead of passed on, because a cancelled step returns nothing."""
+    """Remembers the last state of a run. All steps share one object, because a cancelled step cannot return its state."""
 
     def __init__(self, state: RunState, checkpoint: Checkpoint) -> None:
         self.state = state
         self._checkpoint = checkpoint
 
     async def store(self, state: RunState) -> None:
+        """Remembers and stores the state."""
         self.state = state
         await self._checkpoint(state)
 
     async def store_outcomes(self, state: RunState) -> None:
-        """Stores the state in case this process dies; while it lives, the batch has newer outcomes."""
+        """Stores the state without remembering it. It is needed only if this process dies; while the process lives, the running
+        batch has newer outcomes."""
         await self._checkpoint(state)
 
 
@@ -89,12 +94,12 @@ class Run:
     selection: Selection
     emit: Emit
     live: bool
-    """Streams from the provider."""
+    """True: answers are streamed from the provider."""
     record: Record
     preset: Preset
-    """That of the engine; a field because each round reads it many times."""
+    """The preset of the engine; a field because each round reads it many times."""
     limits: Limits
-    """Those of the preset."""
+    """The limits of the preset."""
 
     def belongs_to_caller(self, name: str) -> bool:
         """Returns True if the caller itself runs the tool of this name."""
@@ -103,32 +108,33 @@ class Run:
 
 
 DeliveryKey = tuple[tuple[DeliveredTool, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
-"""The part of a state from which the tool array follows."""
+"""The part of a state from which the tool array is made: `delivered`, `meta`, `known` and `allowed`."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """A delivery, and the key of the state it was planned for."""
+    """A delivery (the planned tool array), and the key of the state for which it was planned."""
 
     key: DeliveryKey
     delivery: Delivery
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """The values that one step of a run hands to the next."""
+    """The values that one step of a run passes to the next."""
 
     state: RunState
     planned: Planned | None = None
-    """The last delivery; it follows from the state, and is passed on because planning again costs more."""
+    """The last delivery. It could be planned again from the state; it is passed on to save that time."""
     raw: RawBody | None = None
-    """The provider's last body, for doors that pass unknown fields on."""
+    """The body of the provider's last response, from which the gateway copies fields that Toolcaddie does not know."""
 
 
 def delivery_key(state: RunState) -> DeliveryKey:
+    """Returns the part of a state from which the tool array is made."""
     return (state.delivered, state.meta, state.known, state.allowed)
 
 
 def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
-    """Returns the last delivery if it still fits the state, otherwise a new one."""
+    """Returns the last delivery if it was planned for an equal state, otherwise a new one."""
     key = delivery_key(state)
     if last is not None and last.key == key:
         return last

@@ -1,7 +1,8 @@
-"""From an admitted call to its result: result middleware around the source -> record the outcome.
+"""Executes an admitted call: passes it through the middleware to the tool's source, and records the outcome.
 
-The gates before it are in `control.admission`, and the batch writes the intent. They are separate so that the limits are applied
-to a batch in call order before anything starts, and the outcome never depends on timing.
+The gates before the call are in `control.admission`, and `batch` records the intent to call. They are separate from the execution
+so that the limits are checked for all calls of an answer, in their order, before any of them starts. So the outcome never depends
+on timing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = Logger(__name__)
 
 
 class Executor:
-    """Runs admitted calls, without any knowledge of rounds, messages or gates."""
+    """Executes admitted calls. It knows nothing about rounds, messages or gates."""
 
     def __init__(self, *, source: ToolSource, middleware: Sequence[Middleware] = ()) -> None:
         self._invoke = _around(self._call_source, middleware, source)
@@ -33,8 +34,8 @@ class Executor:
     async def carry_out(
         self, admitted: Admitted, context: RunContext, limits: Limits, number: int, emit: Emit
     ) -> ToolResult:
-        """Runs an admitted call. `number`: its place among the calls that the run executed. Whatever the tool
-        does, it returns a result; only cancellation passes through."""
+        """Executes an admitted call and returns its result. Whatever the tool does, there is a result; only a cancellation is
+        raised. `number`: the number of the call among the executed calls of the run."""
         call, tool = admitted.call, admitted.tool
         started = time.perf_counter()
         progress = _Progress(call, context.run_id, emit)
@@ -66,6 +67,7 @@ class Executor:
 
     @staticmethod
     async def _call_source(source: ToolSource, invocation: Invocation) -> ToolResult:
+        """Calls the source. An exception of the source becomes a failed result for the model, and its traceback is logged."""
         try:
             result: Any = await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
             if isinstance(result, ToolResult):
@@ -77,7 +79,8 @@ class Executor:
 
 
 class _Progress:
-    """Turns a call's progress reports into events, as long as it runs. Later reports of a call that was given up are dropped."""
+    """Turns the progress reports of a call into events while the call runs. Reports of an abandoned call that come later are
+    dropped."""
 
     def __init__(self, call: ToolCall, run_id: str, emit: Emit) -> None:
         self._call, self._run_id, self._emit = call, run_id, emit
@@ -101,7 +104,7 @@ def _around(
     middleware: Sequence[Middleware],
     source: ToolSource,
 ) -> CallNext:
-    """Wraps the source into `middleware`; the first is outermost."""
+    """Returns a function that calls the source through all `middleware`; the first is the outermost."""
     call: CallNext = partial(call_source, source)
     for layer in reversed(middleware):
         call = partial(layer, call_next=call)

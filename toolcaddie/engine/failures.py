@@ -1,4 +1,5 @@
-"""Failed runs: each is put on record, and its error says whether calls had acted."""
+"""Records the end of a run that fails, and notes on its error whether calls of the run had acted, so that callers know whether a
+retry is safe."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from toolcaddie.core.message import Attempt
 
 
 class _ActionWatch:
-    """Passes events on, and notes if a call of the run has acted: its intent is on record, or it has ended."""
+    """Passes events on, and remembers whether a call of the run may have acted: its intent is recorded, or it has ended."""
 
     def __init__(self, emit: Emit, *, acted: bool) -> None:
         self._emit = emit
@@ -42,11 +43,11 @@ class _ActionWatch:
 async def end_recorded(
     run_id: str, emit: Emit, *, acted: bool = False, stopping: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[Emit]:
-    """Yields the emitter for a run. If the run breaks off for any reason (policy and approver may raise, too), its end is put
-    on record, and the error says whether calls had acted (`errors.has_acted`).
+    """Yields the function to which a run passes its events. If the run ends with an exception of any kind (also of a policy or an
+    approver), its failure is recorded, and the exception says whether calls had acted (`errors.has_acted`).
 
-    `acted`: calls had acted before the run was resumed. `stopping`: returns True if a cancellation comes from the shutdown
-    of the server, and False if the caller went away.
+    `acted`: True if calls had acted before the run was resumed. `stopping`: returns True if a cancellation comes from the
+    shutdown of the server, and False if the caller has disconnected.
     """
     watch = _ActionWatch(emit, acted=acted)
     try:
@@ -68,22 +69,26 @@ async def end_recorded(
 
 
 def _disconnect(run_id: str) -> RunFailed:
+    """Returns the event for a run whose caller has disconnected."""
     return RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError")
 
 
 def _shutdown(run_id: str) -> RunFailed:
+    """Returns the event for a run that the shutdown of the server has cancelled."""
     return RunFailed(
         run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__
     )
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:
-    """Returns the attempts of our own errors; an attribute of that name on another error may be anything."""
+    """Returns the attempts that an error of Toolcaddie reports. On other errors, an attribute of that name may be anything and is
+    ignored."""
     if isinstance(error, OutputError | ProviderError | RequestError | ToolNotCalledError):
         return tuple(error.attempts)
     return ()
 
 
 async def _record(event: RunFailed, emit: Emit) -> None:
+    """Records the failure. If the trail fails too, that second error is dropped."""
     with contextlib.suppress(Exception):  # the run has failed already, and the first error is the one to report
         await emit(event)

@@ -1,4 +1,5 @@
-"""Asks a first stage for categories. Whatever it raises or returns, the run goes on: it may be anyone's code."""
+"""Asks a first stage (a classifier, which names the categories of tools that a request needs). A classifier may be anyone's code,
+so its errors are logged and wrong answers refused; the run continues without categories."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 _SHOWN = 300
+"""The largest number of characters of an error or a wrong answer in the log."""
 _LISTED = 8
+"""The largest number of unknown names in a log line."""
 
 
 async def classified(classifier: Classifier, messages: Sequence[Message], view: View) -> Classification:
-    """Returns its classification with visible categories only. `how` is 'failed' if it raised or its answer is unusable."""
+    """Returns the classification with visible categories only. Its `how` is 'failed' if the classifier raised an error or its
+    answer is unusable."""
     started = time.perf_counter()
     try:
         answer = await classifier(messages, view)
@@ -31,6 +35,7 @@ async def classified(classifier: Classifier, messages: Sequence[Message], view: 
 
 
 def _checked(answer: Any, visible_names: Sequence[str], started: float) -> Classification:
+    """Returns the answer without categories that the caller may not see; a failed classification if the answer is unusable."""
     classification = answer if isinstance(answer, Classification) else None
     if classification is not None and classification.how == "failed":
         return replace(classification, categories=())

@@ -1,4 +1,4 @@
-"""Limits that end a run. Each is put on record before the run fails because of it."""
+"""Checks the limits that end a run. The excess is recorded as an event before the run fails."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from toolcaddie.engine.engine import Run
 
 
 async def time_is_over(run: Run) -> LimitExceededError:
+    """Records that the run took too long, and returns the error to raise."""
     seconds = run.limits.seconds
     await run.emit(LimitReached(run_id=run.context.run_id, limit="seconds", detail=f"{seconds} s"))
     return LimitExceededError(f"the run took longer than {seconds} s", limit="seconds")
 
 
 async def check_tokens(run: Run, state: RunState) -> None:
-    """Checks the tokens before a model call, because an answer that was paid for is never thrown away."""
+    """Raises `LimitExceededError` if the run has used all its tokens. Called before a model call and not after it, because an
+    answer that was paid for is never discarded."""
     used, limit = state.usage.input_tokens + state.usage.output_tokens, run.limits.tokens
     if limit is not None and used >= limit:
         await run.emit(LimitReached(run_id=state.run_id, limit="tokens", detail=f"{used} of {limit} tokens"))
@@ -23,7 +25,8 @@ async def check_tokens(run: Run, state: RunState) -> None:
 
 
 async def check_idle(run: Run, state: RunState) -> None:
-    """Ends a run whose model only looks for tools or calls unknown ones, so that no limit of calls is ever reached."""
+    """Raises `LimitExceededError` after too many idle rounds, in which the model only called meta tools and unknown tools, or was
+    refused. Such rounds never reach the limit of calls."""
     limits = run.limits
     counted = (
         ("idle_rounds_in_row", state.idle_in_row, limits.idle_rounds_in_row, " in a row"),
@@ -41,6 +44,7 @@ async def check_idle(run: Run, state: RunState) -> None:
 
 
 async def calls_are_over(run: Run) -> LimitExceededError:
+    """Records that the limit of calls is reached, and returns the error to raise."""
     limit = run.limits.calls
     await run.emit(LimitReached(run_id=run.context.run_id, limit="calls", detail=f"{limit} calls"))
     return LimitExceededError(f"the request asked for more than {limit} tool calls", limit="calls")

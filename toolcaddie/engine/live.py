@@ -1,4 +1,4 @@
-"""The events of a run for one listener, while the run goes on."""
+"""Yields the events of a run to one reader while the run continues. `Runtime.stream` uses this."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 from toolcaddie.core.events import RunEvent
 
 _MOST_WAITING = 64
-"""Events that wait for a slow listener; then the run waits too."""
+"""The largest number of events that wait for a slow reader; then the run waits too."""
 
 
 async def streamed(
     begin: Callable[[Callable[[RunEvent], Awaitable[None]]], Coroutine[Any, Any, object]],
 ) -> AsyncIterator[RunEvent]:
-    """Yields the events of a run. `begin` starts the run with a listener; closing the iterator cancels it."""
+    """Yields the events of a run. `begin` starts the run and passes its events to the given function. Closing the iterator
+    cancels the run."""
     places = asyncio.Semaphore(_MOST_WAITING)
     waiting: asyncio.Queue[RunEvent | None] = asyncio.Queue()
     has_listener = True

@@ -1,7 +1,8 @@
-"""The loop: ask, execute, apply, until there is an answer, a question, or a limit.
+"""The loop of a run: ask the model, execute the calls, enter their results; repeat until there is an answer, a call that waits
+for somebody, or a limit.
 
-It depends on values and ports only. A run is a `RunState`, and each step makes the next one; only `apply` enters the results
-of a batch of calls. Everything that happens is emitted as an event, and streaming is just another listener.
+It depends only on values and ports (interfaces). A run is a `RunState`, and each step makes the next one; only `apply` enters the
+results of calls. Everything that happens is emitted as an event, also to a caller who reads the run as a stream.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ async def drive(
     delivery: Delivery | None = None,
     checkpoint: Checkpoint = not_stored,
 ) -> RunResult:
-    """Runs `state` on until it is completed, pending, or waits for the caller's own tools.
+    """Continues a run from `state` until it is completed, or waits for an approval or for tools that the caller runs.
 
-    `live`: streams from the provider. `delivery`: the delivery that `state` was made from, if there is one. Raises `RunError` and
-    `ProviderError`; the state up to the failure is the one that `checkpoint` was last given.
+    `live`: True streams answers from the provider. `delivery`: the planned tool array from which `state` was made; None: it is
+    planned again. Raises `RunError` and `ProviderError`. After an error, the run can be resumed from the last state that was
+    passed to `checkpoint`.
     """
     seconds = engine.preset.limits.seconds
     seconds_left = None if seconds is None else max(0.0, seconds - state.seconds)
@@ -70,6 +72,7 @@ async def drive(
 
 
 async def _steps(run: Run, step: Step) -> Step:
+    """Makes one step after another until the run is no longer running."""
     seconds = run.limits.seconds
     while step.state.status == "running":
         # A timeout takes effect only at an await, and a provider may never wait.

@@ -1,4 +1,4 @@
-"""Meta calls of an answer: they are answered one after another, before any tool runs."""
+"""Answers the calls of meta tools, such as `request_more_tools`, one after another and before any tool runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcaddie.util.replacing import replace
 
 
 class MetaAnswers(Struct, frozen=True, kw_only=True):
-    """The run after its meta calls, and all calls of the answer, the meta calls with their results."""
+    """The run after its meta calls, and all calls of the answer; the meta calls among them have results."""
 
     state: RunState
     outcomes: list[PendingCall]
@@ -26,7 +26,7 @@ class MetaAnswers(Struct, frozen=True, kw_only=True):
 
 
 async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) -> MetaAnswers:
-    """Answers the meta calls. Wrappers are left to the gates, because the call inside them runs a tool."""
+    """Answers the meta calls. Wrappers such as `execute_tool` are left to the gates, because the call inside them runs a tool."""
     outcomes = list(state.pending)
     for index, pending in enumerate(outcomes):
         call = pending.call
@@ -54,7 +54,7 @@ async def _answer(run: Run, state: RunState, planned: Planned, tool: MetaTool, c
 
 
 def _with_schemas(run: Run, state: RunState, result: ToolResult) -> ToolResult:
-    """Returns the result with the schemas of the tools it reveals, if these are shown as text."""
+    """Returns the result with the schemas of the tools that it reveals, if this run shows them as text."""
     if state.later_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
         return result
     tools = [tool for name in result.effect.names if (tool := run.context.view.get(name)) is not None]
@@ -62,6 +62,7 @@ def _with_schemas(run: Run, state: RunState, result: ToolResult) -> ToolResult:
 
 
 def _scene(run: Run, state: RunState, planned: Planned) -> MetaScene:
+    """Returns the view of the run that a meta tool works with."""
     engine, context, preset = run.engine, run.context, run.preset
     budget, sparing = preset.budget, preset.delivery != "direct" and state.allowed is None
     if sparing:

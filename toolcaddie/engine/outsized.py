@@ -1,4 +1,5 @@
-"""Answers of a model that end a run: more calls than could ever be sent back, or an impossibly long name."""
+"""Refuses answers of a model that are too large: more calls than can ever be sent back, or a name that is too long. Such an
+answer ends the run."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from toolcaddie.core.message import CallDelta, ModelReply
 
 
 def check_reply(reply: ModelReply, bounds: Bounds, *, provider: str) -> None:
-    """Raises `ProviderProtocolError` if an answer has too many calls or too long a name."""
+    """Raises `ProviderProtocolError` if an answer has too many calls, or a call has too long a name."""
     calls = reply.message.tool_calls
     _check_count(len(calls), bounds, provider)
     _check_names((call.name for call in calls), bounds, provider)
 
 
 def check_deltas(deltas: Sequence[CallDelta], bounds: Bounds, *, provider: str) -> None:
-    """Raises the same for a streamed answer, as soon as its deltas show it."""
+    """Raises the same error for the pieces of a streamed answer, as soon as they show the excess."""
     _check_count(max((delta.index for delta in deltas), default=-1) + 1, bounds, provider)
     _check_names((delta.name for delta in deltas if delta.name is not None), bounds, provider)
 

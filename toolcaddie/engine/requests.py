@@ -1,4 +1,5 @@
-"""The request that a round sends to the model, and the force that makes the provider try again until a tool is called."""
+"""Makes the request that a round (one model call) sends to the model. If the preset forces a call, the request has a `Force`: the
+provider is asked again until it calls a tool."""
 
 from __future__ import annotations
 
@@ -19,17 +20,18 @@ CAPABILITY_NOTE = (
     "You see only the tools that seem to fit this request. More exist: if none of yours fits, call "
     "request_more_tools and the set is expanded for your next step."
 )
+"""Added to the system prompt, unless the preset omits it, while meta tools are offered."""
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
 _LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
 _LIKELIEST = 8
-"""Number of tools that a search puts first if one must be called."""
+"""The number of tools that a search ranks first if one must be called."""
 
 
 def model_request(
     run: Run, state: RunState, delivery: Delivery, *, offer: bool, last: Sequence[str] = ()
 ) -> ModelRequest:
-    """Returns the request of a round. The caller's choice of tools holds until the first call. `last`: the tools that a round
-    without tools may still call."""
+    """Returns the request of a round. `offer`: the model may call tools in this round. `last`: tools that may be called even in a
+    round that offers none. The caller's `tool_choice` holds until the first call of the run."""
     context, had_tools = run.context, bool(delivery.definitions)
     if last:
         return _last_request(run, state, last)
@@ -53,7 +55,8 @@ def model_request(
 
 
 def _force(run: Run, state: RunState, delivery: Delivery) -> Force | None:
-    """Returns the force of a round, until a tool was called. A search for tools does not count as a call; a wrapper does."""
+    """Returns the force of a round; None: no call is forced, or a tool was called already. A search for tools does not count as a
+    call, but a call inside a wrapper does."""
     if not run.preset.force or state.called or not delivery.tools:
         return None
     tools = run.engine.meta_tools
@@ -62,8 +65,9 @@ def _force(run: Run, state: RunState, delivery: Delivery) -> Force | None:
 
 
 def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]:
-    """Returns the tools that may be called: first those that the model has just asked for, then the others, the best match of
-    the request first, and last those that messages refer to. If nothing was selected, a search ranks them."""
+    """Returns the names of the tools that may be called, the likeliest first: those that the model has just requested, then the
+    others by how well they match the request, and last those to which messages refer. If nothing was selected, a search ranks
+    them."""
     scores = {item.tool.name: item.score for item in run.selection.tools}
     if not any(scores.values()):
         text = next((message.text for message in reversed(state.messages) if message.role == "user"), "")
@@ -78,7 +82,8 @@ def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]
 
 
 def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelRequest:
-    """Returns the last request of a run, with these tools alone. The caller's choice holds as far as they can meet it."""
+    """Returns the last request of a run, with these tools alone. The caller's `tool_choice` is kept if these tools can meet
+    it."""
     context, choice = run.context, run.context.tool_choice
     tools = [tool for name in names if (tool := context.view.get(name)) is not None]
     keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
@@ -96,20 +101,22 @@ def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelReque
 
 
 def _cache_key(run: Run) -> str:
+    """Returns the key by which the provider finds the conversation's prompt cache; empty if the provider has no such
+    parameter."""
     return run.context.cache_key if run.engine.capabilities.cache_key else ""
 
 
 def _keeps_array(run: Run) -> bool:
-    """Returns True if a round without tools sends the array anyway, with choice `none`, because the conversation stands behind
-    it in the provider's cache. It does not if the provider ignores choices or its cache is unknown, nor for `direct` presets.
-    """
+    """Returns True if a round that offers no tools sends the array nevertheless, with `tool_choice` `none`, because the
+    provider's cache has the array in front of the conversation. It is omitted if the provider ignores choices or has no known
+    cache, and for presets with delivery `direct`."""
     capabilities = run.engine.capabilities
     cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
     return run.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
 
 def _prompt(run: Run, state: RunState, *, offer: bool, had_tools: bool) -> Sequence[Message]:
-    """Returns the messages as sent: those of the state, plus notes that are never stored."""
+    """Returns the messages to send: those of the state, and notes that are sent but never stored."""
     messages: tuple[Message, ...] = state.messages
     if run.preset.capability_note and state.meta:
         messages = with_system_note(messages, CAPABILITY_NOTE)
@@ -119,7 +126,7 @@ def _prompt(run: Run, state: RunState, *, offer: bool, had_tools: bool) -> Seque
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
-    """Adds a note at the end of the system prompt, or as one if there is none."""
+    """Returns the messages with a note at the end of the system prompt; the note becomes the system prompt if there is none."""
     if messages and messages[0].role in ("system", "developer") and isinstance(messages[0].content, str):
         return (replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:])
     return (Message(role="system", content=note), *messages)

@@ -1,7 +1,9 @@
-"""Tools that join a conversation after its first request: the change of the run, and the message to the model.
+"""Adds tools to a conversation after its first request: the new state of the run, and the message that shows the tools to the
+model.
 
-If the array must not change, a message behind it adds them: its text shows their schemas, or its `revealed` lets the wire add
-them by the provider's own means.
+If the tool array must not change, a message after it adds the tools, in one of two ways. As text, the message has their schemas
+(`shown`), and the model calls them through `execute_tool`. By reference, the message has their names (`revealed`), and the
+provider shows their definitions to the model.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from toolcaddie.core.tool import Reveal, Tool, ToolCall, ToolResult
 from toolcaddie.util.replacing import replace
 
 MOST_REVEALED = 4
-"""Most tools of one answer to `request_more_tools` if every later call pays for them."""
+"""The largest number of tools that one answer to `request_more_tools` adds, if every later model call pays for them."""
 
 
 def with_effect(state: RunState, result: ToolResult) -> RunState:
-    """Returns the run after a meta tool: its tools join, or replace the whole array once the budget is spent."""
+    """Returns the state after the result of a meta tool. The tools that the result reveals are added, or replace all earlier
+    tools if the budget has no room for them."""
     if not isinstance(result.effect, Reveal):
         return state
     reveal = result.effect
@@ -54,24 +57,24 @@ def result_message(call: ToolCall, result: ToolResult, state: RunState) -> Messa
 
 
 def callable_now(state: RunState) -> tuple[DeliveredTool, ...]:
-    """Returns the tools of the array that the model may call."""
+    """Returns the tools in the array that the model may call."""
     if state.allowed is None:
         return state.delivered
     return tuple(tool for tool in state.delivered if tool.name in state.allowed)
 
 
 def revealed_names(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Returns the tools that the messages of a conversation have added, in order."""
+    """Returns the names of the tools that messages have added, as text or by reference, in the order of the messages."""
     return tuple(dict.fromkeys(name for message in messages for name in (*message.revealed, *message.shown)))
 
 
 def referenced_names(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Returns the tools that messages have added by the provider's own means, in order."""
+    """Returns the names of the tools that messages have added by reference, in the order of the messages."""
     return tuple(dict.fromkeys(name for message in messages for name in message.revealed))
 
 
 def reveal_message(tools: Sequence[Tool], by: AddedBy) -> Message:
-    """Returns the message that adds tools before the next answer."""
+    """Returns the message that adds tools to the conversation before the next answer."""
     names = tuple(tool.name for tool in tools)
     if by == "reference":
         return Message(role="system", content="", revealed=names)
@@ -79,7 +82,7 @@ def reveal_message(tools: Sequence[Tool], by: AddedBy) -> Message:
 
 
 def schemas(tools: Iterable[Tool]) -> str:
-    """Returns the schemas of tools that are called through `execute_tool`, with a line on their use."""
+    """Returns the schemas of tools as text, one in each line, after a line that says how to call them."""
     lines = [msgspec.json.encode(_function(tool)).decode() for tool in tools]
     return "\n".join([f"Call these through {EXECUTE_TOOL}, with `arguments` as their parameters say:", *lines])
 

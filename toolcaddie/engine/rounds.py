@@ -1,4 +1,4 @@
-"""A round: one model call. The next state is completed, or holds the calls of the answer."""
+"""A round of a run: one model call. The next state is completed, or has the calls of the answer in `pending`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.requests import model_request
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
+"""The answer of a run whose model gave no text in its last round."""
 
 
 async def ask_round(run: Run, step: Step) -> Step:
-    """Asks the model once."""
+    """Asks the model once, and returns the next step. If the rounds are used up, the model is asked without tools, so that it
+    answers."""
     state = step.state
     await check_tokens(run, state)
     await check_idle(run, state)
@@ -49,13 +51,15 @@ async def ask_round(run: Run, step: Step) -> Step:
 
 
 def _last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
-    """Returns the tools that a round without tools may still call: the caller's own essential ones, such as an output tool
-    whose call is the answer. Such a call ends the run, so it is no further step."""
+    """Returns the names of the tools that may be called in a round without tools: essential tools that the caller runs, such as
+    an output tool whose call is the answer. Such a call ends the run, so no further round follows."""
     delivered_names = {tool.name for tool in delivery.tools}
     return tuple(name for name in run.context.essential if name in delivered_names and run.belongs_to_caller(name))
 
 
 def _with_usage(state: RunState, reply: ModelReply) -> RunState:
+    """Returns the state with the tokens of this model call, and with the model, the provider and the finish reason of its
+    answer."""
     return replace(
         state,
         usage=state.usage + reply.usage,
@@ -67,7 +71,7 @@ def _with_usage(state: RunState, reply: ModelReply) -> RunState:
 
 
 async def _after(run: Run, state: RunState, delivery: Delivery, reply: ModelReply, force: Force | None) -> RunState:
-    """Returns the state after an answer."""
+    """Returns the state after an answer: completed, or with the calls of the answer in `pending`."""
     state = _with_usage(state, reply)
     if force is not None:
         state = await _with_attempts(run, state, reply, force)
@@ -92,6 +96,8 @@ def _pending_calls(run: Run, message: Message) -> Iterator[PendingCall]:
 
 
 async def _reply(run: Run, state: RunState, request: ModelRequest, *, offer: bool) -> ModelReply:
+    """Asks the provider, streamed or not, and records the question and the answer as events. Raises `ProviderProtocolError` for
+    an answer that is too large."""
     provider = run.engine.provider
     await run.emit(
         ModelAsked(
@@ -123,7 +129,8 @@ async def _reply(run: Run, state: RunState, request: ModelRequest, *, offer: boo
 
 
 async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: bool) -> ModelReply:
-    """Streams an answer. Text and calls of the caller's tools are emitted as they come; other calls are not."""
+    """Streams an answer. Its text, and the calls of tools that the caller runs, are emitted as they arrive; other calls are
+    not."""
     provider, run_id = run.engine.provider, run.context.run_id
     calls = StreamedCalls(run.context.view, state.meta, request.messages)
     reply: ModelReply | None = None
@@ -144,8 +151,8 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
 
 
 async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Force) -> RunState:
-    """Counts the forced attempts in which no tool was called; an answer that only looks for tools is one. An event says if the
-    attempts are used up without a call. The reply lists each attempt."""
+    """Returns the state with the number of forced attempts in which no tool was called. An answer that only searches for tools
+    counts as one. If the attempts are used up without a call, an event records it."""
     missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
     already_counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
     calls = reply.message.tool_calls
@@ -160,7 +167,7 @@ async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Fo
 async def _last_answer(
     run: Run, state: RunState, reply: ModelReply, delivery: Delivery, last: tuple[str, ...]
 ) -> RunState:
-    """Returns the state after the last round: an answer in words, or calls that the caller is waiting for."""
+    """Returns the state after the last round: completed with an answer in words, or with calls of tools that the caller runs."""
     calls = tuple(call for call in reply.message.tool_calls if call.name in last)
     if not calls:
         return await _completed_run(run, state, reply, had_tools=bool(delivery.definitions))

@@ -1,4 +1,4 @@
-"""Answers requests: one face, `Runtime`, over the stages of a request."""
+"""Answers requests. `Runtime` is the class that programs use; the other modules are the stages of a request."""
 
 from __future__ import annotations
 

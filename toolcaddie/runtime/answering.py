@@ -1,4 +1,5 @@
-"""The walk of a request, from its setup to its end. Each stage takes values and returns the next one."""
+"""Answers a request: calls the stages one after another, from the choice of the request's setup (the selector and the engine of
+its preset) to the end of its run. Each stage takes values and returns new ones. `Runtime.run` calls this."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from toolcaddie.storage.runs import StoredRuns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """The stages that answer requests, and the parts they share."""
+    """The stages that answer requests, and the objects that these stages share."""
 
     setups: Setups
     views: Views
@@ -43,13 +44,13 @@ class Answering:
     dependencies: Dependencies
     instructions: Instructions | None
     output: Output | None
-    """The type of answers to requests that name none."""
+    """The type of the answers to requests that name no type; None: answers are plain text."""
     clock: Callable[[], float]
     stopping: Callable[[], bool]
-    """Says that the server is being shut down, so that a cancellation comes from it."""
+    """Returns True while the server shuts down: a run that is cancelled then is recorded as ended by the shutdown."""
 
     async def answer(self, request: RunRequest, live: Listener | None = None) -> RunResult:
-        """Answers one request. `live` is passed the events of its run."""
+        """Answers one request. `live` receives the events of its run as they happen."""
         await self._check(request)
         output = self.output if request.output is None else output_of(request.output)
         model, setup = self.setups.model_of(request), self.setups.of(request)
@@ -85,6 +86,7 @@ class Answering:
 
 
 def started(request: RunRequest, context: RunContext, preset: Preset) -> RunStarted:
+    """Returns the event that begins the record of a run: its request, its last messages, and the catalog in use."""
     messages = request.messages
     current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     window = preset.selection.window
@@ -101,6 +103,7 @@ def started(request: RunRequest, context: RunContext, preset: Preset) -> RunStar
 
 
 async def _tell_choice(choice: Choice, context: RunContext, emit: Emit) -> None:
+    """Emits the events that record the classification, if there is one, and the selection."""
     if choice.classification is not None:
         await emit(RequestClassified(run_id=context.run_id, classification=choice.classification))
     await emit(ToolsSelected(run_id=context.run_id, selection=choice.selection))

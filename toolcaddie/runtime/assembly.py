@@ -1,4 +1,4 @@
-"""From the arguments of a runtime to its stages."""
+"""Makes the stages of a runtime from the arguments of `Runtime`, and checks these arguments."""
 
 from __future__ import annotations
 
@@ -68,10 +68,11 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _HELD_BYTES = 128 * 1024 * 1024
+"""The largest size in bytes of all cut results that are held in memory for `read_result`."""
 
 
 class Assembly:
-    """The stages of a runtime, made of its arguments. `Runtime` is the face over them."""
+    """The stages of a runtime, made from its arguments. `Runtime` extends this class with the public methods."""
 
     def __init__(
         self,
@@ -110,7 +111,8 @@ class Assembly:
         clock: Callable[[], float] = time.time,
         **unknown: Never,
     ) -> None:
-        """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
+        """Makes the stages. Raises `ConfigError` for every argument that cannot work, so that no request has to fail because of
+        it."""
         refuse_unknown(unknown)
         check_parts(
             model=model,
@@ -258,7 +260,8 @@ class Assembly:
         )
 
     async def close(self) -> None:
-        """Finish what is being written and close the provider. A runtime that is asked again opens again."""
+        """Waits for background writes, then closes the provider and the sources. A closed runtime opens again with its next
+        request."""
         if self._learning is not None:
             await self._learning.settled()
         if self._vectors is not None:
@@ -302,14 +305,14 @@ def _rankers(
 
 
 def _meta_tools(preset: Preset, others: Sequence[AnyMetaTool]) -> MetaTools:
-    """Returns the meta tools that ship, those given, and the installed ones that the preset names."""
+    """Returns the meta tools of Toolcaddie, those in `others`, and the installed ones that the preset names."""
     shipped = joined_meta_tools(others)
     installed = [Registry().make("meta_tool", name) for name in preset.meta if name not in shipped]
     return joined_meta_tools((*others, *installed))
 
 
 def _config(config: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:
-    """Returns the configuration of an agent; what is allowed in it and probably not meant is logged."""
+    """Returns the configuration of an agent. A setting that is allowed but probably a mistake is logged."""
     config = config if config is None or isinstance(config, ToolConfig) else ToolConfig.of(config)
     for warning in config.warnings if config else ():
         log.warning("tool_config", warning=warning)

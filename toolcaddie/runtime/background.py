@@ -1,4 +1,4 @@
-"""Jobs that run behind an answer and are awaited before the runtime closes."""
+"""Jobs that continue after the answer was returned, such as storing a conversation. A runtime waits for them before it closes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Background:
-    """Holds the tasks: asyncio itself holds no task that someone does not await."""
+    """Keeps a reference to each running job, because asyncio itself may drop a task that nothing refers to."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()

@@ -1,4 +1,5 @@
-"""The events of all runs, passed to the audit trail, the other sinks, subscribers and whoever reads one run live."""
+"""Passes the events of all runs to their receivers: the audit trail, other sinks, subscribers, and the caller who reads one run
+live."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ Listener = Callable[[RunEvent], Awaitable[None]]
 
 
 class EventBus:
-    """Passes each event on in a fixed order, and waits for each listener before the next.
+    """Passes each event on to its receivers in a fixed order, and waits for each of them.
 
-    The trail comes first and fails closed: what it cannot write does not happen. Sinks and subscribers must not take an answer
-    away, so their failures are logged. The listener of a single run comes last: it sees only what is already recorded.
+    The trail comes first, and a run fails if the trail cannot write its event. Failures of other sinks and of subscribers are
+    logged and do not affect the answer. The listener of a single run comes last, so it receives only what is already recorded.
     """
 
     def __init__(self, trail: EventSink | None, sinks: Sequence[EventSink] = ()) -> None:
@@ -27,11 +28,12 @@ class EventBus:
         self._subscribers: tuple[Listener, ...] = ()
 
     def add_sink(self, sink: EventSink) -> None:
-        """Passes all later events to one more sink."""
+        """Adds a sink that receives all later events."""
         self._sinks = (*self._sinks, sink)
 
     def emitter(self, live: Listener | None = None) -> Emit:
-        """Returns the function that takes the events of one run. `live`: the listener of that run alone."""
+        """Returns the function to which a run passes its events. `live`: a listener that receives the events of this run
+        alone."""
         trail = self._trail
 
         async def emit(event: RunEvent) -> None:
@@ -51,8 +53,8 @@ class EventBus:
 
     @contextmanager
     def subscribe(self, listener: Listener) -> Iterator[None]:
-        """Passes the events of all runs to `listener` as long as the block lasts. It is awaited, so a slow one slows every run
-        down: one that needs time puts the event into a queue."""
+        """Passes the events of all runs to `listener` until the `with` block ends. Runs wait for the listener, so a listener that
+        needs time should put the event into a queue."""
         self._subscribers = (*self._subscribers, listener)
         try:
             yield

@@ -1,4 +1,5 @@
-"""One tool called without a model: a run of one call, with the gates, limits, trail and checkpoints of every run."""
+"""Calls one tool without a model. The call is a run with one call in it, with the gates, limits, trail and stored states of every
+run. `Runtime.call` and `ToolDesk` use this."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calling:
-    """Calls tools directly."""
+    """Calls tools without a model."""
 
     setups: Setups
     views: Views
@@ -44,7 +45,7 @@ class Calling:
     stopping: Callable[[], bool]
 
     def desk(self, request: RunRequest) -> ToolDesk:
-        """Returns the tools of the request's principal as they are now."""
+        """Returns the desk of a request's principal: the tools that the principal may see at this moment."""
         setup = self.setups.of(request)
         return ToolDesk(
             request=request,
@@ -56,8 +57,8 @@ class Calling:
         )
 
     async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
-        """Calls a tool of the view for the principal of `request`. A call that a person must approve waits as a run does, and
-        `Runtime.resume` carries it on."""
+        """Calls a tool of the view for the principal of `request`. If a person must approve the call, the run pauses, and
+        `Runtime.resume` continues it."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         if request.run_id:
@@ -77,7 +78,7 @@ class Calling:
 
 
 def _of(result: RunResult) -> ToolResult:
-    """The result of the one call of a run."""
+    """Returns the result of the only call of a run."""
     (outcome,) = result.state.pending
     if outcome.result is not None:
         return outcome.result

@@ -1,4 +1,5 @@
-"""From a query and its view to the tools that are chosen, and the engine whose meta tools fit them."""
+"""Chooses the tools of a request: asks a first stage (a model that names categories) if the preset says so, selects tools, and
+decides whether meta tools are offered."""
 
 from __future__ import annotations
 
@@ -25,15 +26,15 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The tools chosen for a request."""
+    """The tools chosen for a request, and the engine that will run it."""
 
     engine: Engine
-    """Carries the request on; its meta tools are those that fit the selection."""
+    """The engine that runs the request; its meta tools are those that fit the selection."""
     selection: Selection
     pinned: tuple[str, ...] = ()
-    """The tools that must stand in the array: those of the caller's choice, and those it cannot do without."""
+    """Names of the tools that must be sent: those that the caller's `tool_choice` names, and those that the request needs."""
     classification: Classification | None = None
-    """The answer of a first stage; None: none was asked."""
+    """The answer of the first stage; None: no first stage was asked."""
 
 
 async def choose(
@@ -44,7 +45,8 @@ async def choose(
     classifier: Classifier | None,
     offload: Offload | None,
 ) -> Choice:
-    """Chooses the tools of a request. `before`: what its conversation was sent; `offload`: does heavy work."""
+    """Chooses the tools of a request. `before`: the tools that its conversation was sent earlier; `offload`: runs heavy work
+    outside of the event loop (None: all work is done at once)."""
     await setup.vectors.prepare(view, search.query)
     when = setup.preset.selection.classify
     if classifier is None or when == "never" or not _leaves_categories(search.query, view, setup.preset):
@@ -69,7 +71,8 @@ async def choose(
 
 
 def choose_now(search: Search, view: View, setup: Setup) -> Choice:
-    """Chooses the tools of a new conversation's first request, without asking anyone else, in an event loop or not."""
+    """Chooses the tools of the first request of a new conversation, without a first stage. It blocks, and works inside and
+    outside of an event loop."""
     setup.vectors.prepare_now(view, search.query)
     return _choice(_selection(search, view, setup), search, view, setup, None)
 
@@ -94,7 +97,7 @@ def _selection(search: Search, view: View, setup: Setup) -> Selection:
 
 
 def _leaves_categories(query: SelectionQuery, view: View, preset: Preset) -> bool:
-    """Says if there are categories to choose that the caller has not chosen already."""
+    """Returns True if a first stage can help: tools are selected, there are categories, and the caller has not chosen any."""
     is_settled = sends_everything(preset, view) or preset.exposure != "selected" or query.categories is not None
     return not is_settled and bool(view.category_names())
 
@@ -102,7 +105,7 @@ def _leaves_categories(query: SelectionQuery, view: View, preset: Preset) -> boo
 async def _classification(
     classifier: Classifier, messages: Sequence[Message], view: View, setup: Setup, before: Conversation | None
 ) -> Classification:
-    """Returns what the first stage says, or what it said last where the message goes on with that."""
+    """Returns the categories of the earlier turn if the message continues its topic, otherwise the answer of the first stage."""
     last = before.categories if before is not None else ()
     if keeps(last, messages, view, setup.selector):
         return Classification(categories=last, how="kept")
@@ -110,8 +113,9 @@ async def _classification(
 
 
 def _classified_query(query: SelectionQuery, classification: Classification, *, decides: bool) -> SelectionQuery:
-    """Returns the query with the categories of a first stage. They decide where only categories are looked at; beside other
-    rankers they are one signal among several, so that a wrong one costs a place and not the tool that the words point to."""
+    """Returns the query with the categories of the first stage. If the preset ranks by categories alone (`decides`), only their
+    tools are selected. Otherwise they are one signal among several, so that a wrong category does not exclude the tools that the
+    words point to."""
     return (
         replace(query, categories=classification.categories)
         if decides
@@ -131,6 +135,8 @@ def _choice(
     *,
     none_needed: bool = False,
 ) -> Choice:
+    """Returns the choice for a selection. Its engine has no meta tools if none fit or none are needed. `none_needed`: the first
+    stage said that no tool is needed."""
     preset, engine = setup.preset, search.offering.engine
     crowded = preset.exposure == "selected" and not search.query.fixed_count
     if crowded or not _offers_meta(preset, view, selection, before, none_needed=none_needed):
@@ -148,10 +154,11 @@ def _choice(
 def _offers_meta(
     preset: Preset, view: View, selection: Selection, before: Conversation | None, *, none_needed: bool
 ) -> bool:
-    """Meta tools are offered from the first request of a conversation or not at all, so that they never move the others.
+    """Returns True if meta tools are offered. A conversation has them from its first request or not at all, so that they never
+    move other tools in the array.
 
-    Not where everything is sent anyway, and not where the first stage says that no tool is needed (plain chat). Where
-    nothing was found for any other reason, they alone are sent.
+    They are not offered if all tools are sent anyway, nor if the first stage says that no tool is needed. If no tool was found
+    for any other reason, only the meta tools are sent.
     """
     if not preset.meta or not len(view):
         return False

@@ -1,4 +1,4 @@
-"""The context of a run: what stays the same from its beginning to its end."""
+"""Makes the context of a run: the values that stay the same from its beginning to its end, such as principal, view and model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolcaddie.runtime.dependencies import Dependencies
 
 
 def context_of(request: RunRequest, view: View, model: str, dependencies: Dependencies) -> RunContext:
-    """Raises `RequestError` for a dependency that is missing."""
+    """Returns the context of a request's run. Raises `RequestError` for a missing dependency."""
     return RunContext(
         run_id=request.run_id or f"run_{uuid.uuid4().hex}",
         principal=request.principal,
@@ -28,7 +28,8 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
 
 
 def _cache_key(request: RunRequest) -> str:
-    """Returns what a provider routes a conversation by. A caller's own key is among the parameters and stays."""
+    """Returns the key by which a provider sends requests of one conversation to the same prompt cache; empty: there is none. A
+    key of the caller's own is among the request's parameters and is used instead."""
     name = request.cache_key or (request.conversation if isinstance(request.conversation, str) else "")
     if "prompt_cache_key" in request.params or not name:
         return ""

@@ -1,4 +1,5 @@
-"""Conversations, kept from one turn to the next: the tools that each was sent."""
+"""Remembers for each conversation which tools it was sent, so that the next turn can send them in the same places and the
+provider's prompt cache stays valid."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from toolcaddie.ports import Store
 from toolcaddie.runtime.background import Background
 
 _KIND = "conversation"
+"""Kind of the documents that contain conversations."""
 _TTL = 7 * 86_400.0
+"""Seconds for which a conversation is stored after its last turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,22 +28,25 @@ class Conversation:
 
     delivered: tuple[DeliveredTool, ...]
     meta: bool
-    """Meta tools were among it."""
+    """True if meta tools were sent with the tools."""
     categories: tuple[str, ...] = ()
-    """Those a first stage named."""
+    """The categories that a first stage named for the last turn."""
     allowed: tuple[str, ...] | None = None
+    """Names of the tools that the model may call, if a mask restricts the sent tools; None: it may call all."""
     reads: bool = False
-    """A result was cut, so that `read_result` joined the array."""
+    """True if a result was cut, so that `read_result` was added to the array."""
     at: float | None = None
-    """The time at which the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation. Other
-    processes read it, so it is taken from a wall clock; if that is set back, a cold prompt cache counts as a warm one."""
+    """The time of the last request to the provider, in seconds since the epoch; None: unknown, because the caller and not
+    Toolcaddie remembers the conversation. Other processes read this time, so it comes from a wall clock; if that clock is set
+    back, an expired prompt cache counts as a valid one."""
 
 
 class Conversations:
-    """Keeps them in `documents`, each for its owner: no one reaches another's by guessing its name.
+    """Stores conversations in `documents`, each under its owner, so that nobody reaches the conversation of another owner by
+    guessing its name.
 
-    Written behind the answer: losing one costs a colder prompt cache, never an answer. A client may be back with its next turn
-    sooner than that, so what is on its way is found too.
+    A conversation is written after the answer was returned. If the write is lost, the next turn only costs more tokens. A client
+    may send its next turn before the write has ended, so conversations that are still being written are found too.
     """
 
     def __init__(self, documents: Store, background: Background, *, clock: Callable[[], float]) -> None:
@@ -50,7 +56,8 @@ class Conversations:
         self._unwritten: dict[str, Conversation] = {}
 
     async def before(self, request: RunRequest) -> Conversation | None:
-        """Returns what the conversation was sent before this request, as the caller says or as it was kept; None: nothing."""
+        """Returns what the conversation was sent before this request, from the request itself or from the store; None: nothing is
+        known."""
         if request.delivered:  # the caller does not say whether meta tools were sent; conversations begin with them
             return Conversation(delivered=tuple(request.delivered), meta=True)
         identity = request.conversation
@@ -64,7 +71,7 @@ class Conversations:
         return None if stored is None else msgspec.json.decode(stored, type=Conversation)
 
     def keep(self, request: RunRequest, result: RunResult) -> None:
-        """Keeps what the conversation was sent by now, under the name that its next turn will have."""
+        """Stores what the conversation has been sent by now, under the name that its next turn will have."""
         identity = request.conversation
         if not identity or not request.remember:
             return

@@ -15,8 +15,8 @@ from toolcaddie.core.run import RunRequest
 
 
 class Dependencies:
-    """The dependencies of one runtime by their types. Raises `ConfigError` for two of one type, and for a type that cannot be
-    told from an argument."""
+    """The dependencies of one runtime, by their types. Raises `ConfigError` for two dependencies of the same type, and for a type
+    such as `str`, whose parameters would look like arguments of the model."""
 
     def __init__(self, objects: Sequence[Any]) -> None:
         self._values: dict[type, Any] = {}
@@ -31,7 +31,8 @@ class Dependencies:
                 self._values[type(value)] = value
 
     def of(self, request: RunRequest) -> Mapping[type, Any]:
-        """Returns the dependencies of one request. Raises `RequestError` naming one that nothing takes, or that is missing."""
+        """Returns the dependencies of one request by type. Raises `RequestError` for an object that no tool takes, and for a
+        dependency that neither the runtime nor the request has."""
         if not self.types:
             if request.dependencies:
                 raise RequestError(_untaken(request.dependencies[0], ()), param="dependencies")

@@ -1,4 +1,4 @@
-"""The end of a run: stored where it can be carried on, its conversation kept, and on record."""
+"""Ends a run: stores it if it can be resumed, stores its conversation, and emits the event that records the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """Ends runs."""
+    """Ends runs, finished and paused ones."""
 
     conversations: Conversations
     background: Background
@@ -37,8 +37,11 @@ class Ending:
         put_away: Callable[[StoredRun], Awaitable[None]],
         claim: Claim | None = None,
     ) -> RunResult:
-        """Ends a run. The stored state of one that is over goes only when its end is on record: whoever resumes it in between
-        is given the answer that is there. `claim`: that of a run that was carried on."""
+        """Ends a run and returns its result.
+
+        `put_away` stores a run that waits. `claim` is the claim under which a resumed run continued. The stored state of a
+        finished run is deleted only after its end is recorded: a caller who resumes the run in between gets the stored answer.
+        """
         waits = result.status == "pending" or (result.status == "client_calls" and request.is_resumable)
         if waits:
             names = setup.offerings.categories(view, request.principal)
@@ -57,15 +60,15 @@ class Ending:
         return result
 
     def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
-        """Keeps the conversation, unless everything was sent: the next turn finds that by itself."""
+        """Stores the conversation, unless every turn sends all tools and so needs no memory."""
         state = result.state
         if state.meta or state.categories or not sends_everything(setup.preset, view):
             self.conversations.keep(request, result)
 
 
 def _storable(request: RunRequest, output: Output | None) -> RunRequest:
-    """Returns the request as it may lie in a database for weeks: without the headers that prove who somebody is, and without
-    live objects. A transcript goes too: a run that is carried on does not answer its client."""
+    """Returns the request in the form in which it may be stored for weeks: without headers that prove an identity, and without
+    live objects. A transcript is omitted, because a resumed run does not answer the client that sent it."""
     headers = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}
     stored = replace(request, headers=headers, dependencies=(), output=None if output is None else output.schema)
     if isinstance(request.conversation, Transcript):

@@ -1,4 +1,4 @@
-"""The layers around every call of a tool in this runtime, which see its result."""
+"""Makes the executor of each preset: the layers of middleware around every call of a tool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcaddie.ports import CacheStore, Middleware, ToolSource
 
 
 class Executors:
-    """Makes the executor of each preset. Presets that keep results alike share a cache."""
+    """Makes the executor of each preset. Presets with the same rules for cached results share a cache."""
 
     def __init__(
         self,
@@ -43,10 +43,12 @@ class Executors:
         return [cache.statistics for cache in self._caches.values()]
 
     def of(self, preset: Preset) -> Executor:
-        """The layers around a call, outermost first.
+        """Returns the executor of a preset. Its layers, the outermost first, are in this order because:
 
-        A cut result names a handle of one caller, so whole results are cached and cut again each time; only final, checked
-        results are cached; a result that breaks its promise is a failure that may be repeated; each try has its own time.
+        - a cut result names a handle that only one caller may use, so whole results are cached, and each use is cut again;
+        - only final, checked results are cached;
+        - a result that does not fit its output schema is a failure that may be retried;
+        - each try has its own timeout.
         """
         config, limits = self._config, preset.limits
         return Executor(
@@ -62,7 +64,7 @@ class Executors:
         )
 
     def _caching(self, preset: Preset) -> Sequence[Middleware]:
-        """Returns the cache of a preset, or of the agent's own configuration."""
+        """Returns the middleware that caches results, by the preset or by the agent's own configuration; empty: none."""
         rule = None if self._config is None else self._config.cache_results
         if rule is None:
             everything, unmarked, ttl, key = preset.cache == "everything", False, DEFAULT_TTL, None

@@ -1,4 +1,4 @@
-"""The system prompt of an agent, put before the conversation."""
+"""Puts the system prompt of an agent in front of the conversation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from toolcaddie.core.run import RunContext, RunRequest
 from toolcaddie.util.replacing import replace
 
 Instructions = str | Callable[[RunContext], str | Awaitable[str]]
-"""A text, or a function of the run. What changes from run to run makes the provider's prompt cache cold behind it."""
+"""The system prompt: a text, or a function that makes it from the context of a run. If the text changes from run to run, the
+provider's prompt cache is of no use for what follows it."""
 
 
 def check_instructions(instructions: object) -> None:
-    """Raises `ConfigError` for what is neither a text nor a function."""
+    """Raises `ConfigError` for a value that is neither a text nor a function."""
     if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
         raise ConfigError(
             f"instructions must be a text or a function of RunContext, not a {type(instructions).__name__}"
@@ -25,8 +26,8 @@ def check_instructions(instructions: object) -> None:
 async def with_instructions(
     request: RunRequest, instructions: Instructions | None, context: RunContext, note: str = ""
 ) -> RunRequest:
-    """Returns the request with instructions and `note` as its first message. They are read once a run, so that every round of
-    it begins with the same bytes."""
+    """Returns the request with the instructions and `note` as its first message. They are made once for each run, so that every
+    round begins with the same bytes."""
     text = await _text(instructions, context)
     whole = "\n\n".join(part for part in (text, note) if part)
     if not whole:

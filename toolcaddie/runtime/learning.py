@@ -1,4 +1,5 @@
-"""The memory of a runtime: what was called after which request, and how far that is believed."""
+"""Learns for the ranking by experience: remembers which tools were called after which request, and adjusts how much that memory
+counts."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from toolcaddie.sources.combined import CombinedSource
 
 
 class Learning:
-    """Learns from runs as they end, and from logs. `settings` say which messages of a run are remembered."""
+    """Learns from runs as they end, and from logs. `settings` determine which messages of a run are remembered."""
 
     def __init__(
         self, experience: learning.Experience, source: CombinedSource, selector: Selector, settings: SelectionSettings
@@ -33,12 +34,12 @@ class Learning:
         )
 
     async def learn(self, entries: Iterable[learning.LogEntry], catalog: Catalog | None) -> None:
-        """Remembers the entries and fits the memory's weight again, in the catalog of now if none is given."""
+        """Remembers the entries, and fits the memory's weight again over `catalog` (None: the current one)."""
         await asyncio.to_thread(self._experience.extend, entries)
         await asyncio.to_thread(self._refit, catalog)
 
     async def settled(self) -> None:
-        """Waits until all runs that ended are remembered."""
+        """Waits until all ended runs are remembered."""
         await self.sink.settled()
 
     def _tool(self, name: str) -> Tool | None:

@@ -1,4 +1,5 @@
-"""The tools that a request would be given, and the reasons, without asking a model."""
+"""Shows the tools that a request would get, and the reasons, without a request to a model. `Runtime.select`, `preview` and
+`explain` use this."""
 
 from __future__ import annotations
 
@@ -20,26 +21,27 @@ from toolcaddie.selection.selector import Selector
 from toolcaddie.util.replacing import replace
 
 Preview = tuple[Selection, Delivery]
-"""A selection, and the tool array that follows from it."""
+"""A selection, and the tool array made from it."""
 Finder = tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]
 """A selector, its preset, and the function from a request to its query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looking:
-    """Says what requests would be given."""
+    """Computes the tools that requests would get."""
 
     setups: Setups
     views: Views
     clock: Callable[[], float]
 
     def select(self, request: RunRequest) -> Selection:
-        """Returns the tools that a request would be given."""
+        """Returns the tools that a request would get."""
         view, setup = self.views.of(request), self.setups.of(request)
         return choose_now(search_now(request, view, setup), view, setup).selection
 
     def preview(self, request: RunRequest) -> Preview:
-        """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
+        """Returns the selection with every omitted tool, and the tool array that the model would receive at the beginning of a
+        conversation."""
         view, setup = self.views.of(request), self.setups.of(request)
         search = search_now(request, view, setup)
         choice = choose_now(search, view, setup)
@@ -50,13 +52,14 @@ class Looking:
         return replace(choice.selection, dropped=dropped), delivery
 
     def explain(self, name: str, request: RunRequest) -> Explanation:
-        """Returns why a tool is in or out for a request."""
+        """Returns the reasons why a tool is selected or omitted for a request."""
         view, setup = self.views.of(request), self.setups.of(request)
         query = search_now(request, view, setup).query
         setup.vectors.prepare_now(view, query)
         return setup.selector.explain(view, query, setup.preset.budget, name)
 
     def finder(self, view: View) -> Finder:
-        """Returns the parts that find tools for requests that name no preset."""
+        """Returns the selector, the preset and the function from request to query that serve requests without a preset of their
+        own."""
         setup = self.setups.default
         return setup.selector, setup.preset, lambda request: search_now(request, view, setup).query

@@ -1,4 +1,4 @@
-"""The model side of a runtime: providers by name, and the wrappers around the one that is asked.
+"""Makes providers from names, and wraps the provider of a runtime so that failed requests are repeated and fallbacks are asked.
 
 provider_named("anthropic:claude-sonnet-5-5")      # the key from ANTHROPIC_API_KEY
 provider_named("ollama:qwen3:8b", base_url="http://gpu-box:11434/v1")
@@ -31,15 +31,15 @@ from toolcaddie.util.suggest import close_names
 DEFAULT_MODELS: Mapping[str, str] = {
     name: vendor.default_model for name, vendor in sorted(VENDORS.items()) if vendor.default_model
 }
-"""The models of fallbacks that name a provider alone. The other providers serve whatever models they hold."""
+"""The models of fallbacks that name only a provider, by provider. Providers that are absent here have no default model."""
 
 _PRACTICE = "practice"
 _MEMBERS = ("name", "complete", "stream", "models", "close")
-"""The members of a provider."""
+"""The members that an object must have to be a provider."""
 
 
 def provider_names() -> list[str]:
-    """Returns the names of the installed providers, ours and those of other packages."""
+    """Returns the names of the installed providers, those of Toolcaddie and those of other packages."""
     return Registry().names("provider")
 
 
@@ -52,12 +52,13 @@ def provider_named(
     registry: Registry | None = None,
     parts: Parts | None = None,
 ) -> Entry:
-    """Returns the provider and the model that `provider:model` names.
+    """Returns the provider and the model that the text `provider:model` names.
 
-    The key is `api_key`, or it is in the provider's own variable, which is read for the provider's own address alone. `config`
-    has further settings of the provider's factory; `registry` makes the provider, with the `parts` of the host.
+    The key is `api_key`, or the value of the provider's own environment variable. The variable is read only for the provider's
+    own address, so that a key is never sent to another address. `config` has further settings for the provider's factory.
+    `registry` finds the factory, which gets the services in `parts`.
 
-    Raises `ConfigError` if no such provider is installed, or it lacks a key or an address.
+    Raises `ConfigError` if no such provider is installed, or if its key or address is missing.
     """
     registry = registry or Registry()
     names = registry.names("provider")
@@ -85,7 +86,8 @@ def provider_named(
 
 
 def entry_from(provider: Provider | str | Entry) -> Entry:
-    """Returns the provider to ask, and its model. Raises `ConfigError` for what is no provider, before any request is made."""
+    """Returns the provider to ask, with its model. Raises `ConfigError` for an object that is no provider, before any request is
+    made."""
     if isinstance(provider, str):
         provider = provider_named(provider)
     entry = provider if isinstance(provider, Entry) else Entry(provider=provider)
@@ -95,7 +97,7 @@ def entry_from(provider: Provider | str | Entry) -> Entry:
 
 
 def _wrong_with(provider: Any) -> str:
-    """Returns why this is no provider; empty: it has all that one needs."""
+    """Returns the reason why an object is no provider; empty: it has every member that a provider needs."""
     if isinstance(provider, type):
         return f"{provider.__name__} is a class: give an instance, {provider.__name__}()"
     kind = type(provider).__name__
@@ -108,7 +110,7 @@ def _wrong_with(provider: Any) -> str:
 
 
 def params_of(fallback: FallbackProvider) -> dict[str, Any]:
-    """Returns the parameters of a fallback's requests, named as in chat completions."""
+    """Returns the request parameters of a fallback, with their names in the chat completions API."""
     vendor = VENDORS.get(fallback.provider)
     limit = "max_tokens" if vendor is None else vendor.output_limit
     params = {"temperature": fallback.temperature, limit: fallback.max_tokens}
@@ -116,7 +118,8 @@ def params_of(fallback: FallbackProvider) -> dict[str, Any]:
 
 
 def entry_of(fallback: FallbackProvider) -> Entry:
-    """Returns the fallback that a `ToolConfig` names. Raises `ConfigError`, also if there is no model to ask it for."""
+    """Returns the fallback that a `ToolConfig` names. Raises `ConfigError` if it cannot be made, for example because it names no
+    model and its provider has no default model."""
     entry = provider_named(
         f"{fallback.provider}:{fallback.model}",
         api_key=fallback.api_key,
@@ -135,15 +138,15 @@ def entry_of(fallback: FallbackProvider) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSide:
-    """The provider to ask, its fallbacks, and how often each is tried."""
+    """The provider to ask, its fallbacks, and the number of attempts."""
 
     provider: Provider
     attempts: int = 1
-    """Requests to one provider until it answers; 1: an error is final."""
+    """The largest number of requests to one provider for one answer; 1: an error is not retried."""
     fallbacks: tuple[Entry, ...] = ()
-    """The providers to try in order if those before them fail, or cannot call tools."""
+    """The providers to ask in this order if those before them fail, or cannot call tools."""
     forced_fallback: Entry | None = None
-    """The provider to try if the first one answers without a tool call although it must call one."""
+    """The provider to ask if the first one must call a tool and answers without a tool call."""
     capabilities: Sequence[Capabilities]
     step_statistics: StepStatistics
 
@@ -164,8 +167,8 @@ class ModelSide:
         return Fallback([Entry(provider=first), *rest], capabilities=self.capabilities)
 
     def forcing(self, preset: Preset) -> Provider:
-        """Returns the provider for requests that must call a tool: that of `plain`, asked again until a tool is called, and
-        `forced_fallback` after it."""
+        """Returns the provider for requests that must call a tool: the provider of `plain`, which is asked again until it calls a
+        tool, and then `forced_fallback`."""
         fallback = self.forced_fallback
         return Forced(
             self.plain(),

@@ -1,4 +1,5 @@
-"""The meta tools that a caller's model is offered. They depend on the categories it may ask for, so engines are kept by those."""
+"""Makes the meta tools that a caller's model is offered. Their definitions list the categories that the model may ask for, so an
+engine is made and cached for each set of categories."""
 
 from __future__ import annotations
 
@@ -15,21 +16,22 @@ from toolcaddie.ports import MetaOffer
 from toolcaddie.util.replacing import replace
 
 _Key = tuple[tuple[str, ...], frozenset[str] | None]
-"""The categories listed, and those that a model may ask for; None: any."""
+"""The listed categories, and the categories that a model may ask for; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """An engine with its meta tools, and what these cost."""
+    """An engine with the meta tools that it offers, and the tokens that these take."""
 
     engine: Engine
     bare: Engine
-    """The same without them."""
+    """The same engine without meta tools."""
     tokens: int
+    """Tokens of the definitions of the meta tools."""
 
 
 class Offerings:
-    """The offerings of one preset."""
+    """Makes and caches the offerings of one preset."""
 
     def __init__(self, engine: Engine, bots: Bots) -> None:
         self._engine = engine
@@ -37,6 +39,7 @@ class Offerings:
         self._made: dict[_Key, Offering] = {}
 
     def of(self, view: View, principal: Principal) -> Offering:
+        """Returns the offering for the tools that a principal may see."""
         names, expandable = view.category_names(), self._expandable(principal)
         return self._of(_common(names, expandable), expandable)
 
@@ -45,14 +48,15 @@ class Offerings:
         return _common(view.category_names(), self._expandable(principal))
 
     def resumed(self, categories: tuple[str, ...], principal: Principal) -> Engine:
-        """Returns the engine of a run that began with these categories; what may be asked for is decided again."""
+        """Returns the engine of a run that began with these categories. The categories that its model may ask for are determined
+        again, because the principal's permissions may have changed."""
         return replace(self._of(categories, None).engine, expandable=self._expandable(principal))
 
     def _expandable(self, principal: Principal) -> frozenset[str] | None:
         return self._bots.expandable(principal, self._engine.preset.selection.expandable_categories)
 
     def _of(self, categories: tuple[str, ...], expandable: frozenset[str] | None) -> Offering:
-        """Returns the offering for these categories. Without any, `request_more_tools` is not among the meta tools."""
+        """Returns the offering for these categories. If the model may ask for none, `request_more_tools` is not offered."""
         key = (categories, expandable)
         if key not in self._made:
             preset = self._engine.preset

@@ -1,4 +1,5 @@
-"""The type of an agent's answer: its schema, and the value that a text of it holds."""
+"""The type of an agent's answer, given as a Python type or a JSON schema: its schema for the model, and the conversion of an
+answer's text to a value."""
 
 from __future__ import annotations
 
@@ -23,18 +24,21 @@ from toolcaddie.util.replacing import replace
 
 _FENCE = re.compile(r"\A```[a-zA-Z]*\s*(.*?)\s*```\Z", re.DOTALL)
 _UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
+"""Errors of pydantic for a type that has no JSON schema."""
 _SHOWN_ERRORS = 5
+"""The largest number of wrong fields that an error message names."""
 _WRAPPED = "result"
+"""Name of the field that has the value, if the value is not an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Output:
-    """An output type, read once and kept."""
+    """An output type. It is read once and used for every answer."""
 
     schema: JsonObject
-    """As a model reads it, and as it is stored with a run."""
+    """The schema as a model reads it, and as it is stored with a paused run."""
     adapter: TypeAdapter[Any] | None
-    """Makes the value of a Python type; None: the type is a JSON schema, and its values are plain JSON."""
+    """Converts an answer to the Python type; None: the type is a JSON schema, and answers stay plain JSON values."""
 
     @property
     def is_wrapped(self) -> bool:
@@ -44,7 +48,7 @@ class Output:
 
     @property
     def answer_schema(self) -> JsonObject:
-        """The schema of the answer."""
+        """The schema that the model's answer must fit: the schema of the value, or that of an object around it."""
         if not self.is_wrapped:
             return self.schema
         inner = {name: value for name, value in self.schema.items() if name != "$defs"}
@@ -64,7 +68,7 @@ class Output:
         return f"When you need no more tools, answer with one JSON object and nothing else. It must fit this schema: {schema}"
 
     def complaint(self, text: str) -> str:
-        """Returns what is wrong with an answer; empty: nothing."""
+        """Returns the error in an answer; empty: the answer is valid."""
         try:
             self.value(text)
         except OutputError as error:
@@ -72,7 +76,7 @@ class Output:
         return ""
 
     def value(self, text: str) -> Any:
-        """Returns the value that an answer holds. Raises `OutputError` saying what is wrong with it."""
+        """Returns the value of an answer. Raises `OutputError`, which says what is wrong with the answer."""
         body = text.strip()
         fenced = _FENCE.match(body)
         try:
@@ -91,9 +95,9 @@ class Output:
 
 
 def output_of(kind: Any) -> Output | None:
-    """Returns the output type that a pydantic model, dataclass, TypedDict or other type is, or a JSON schema.
+    """Returns the output type for a pydantic model, a dataclass, a TypedDict, another Python type or a JSON schema.
 
-    Raises `RequestError` for what is neither.
+    Raises `RequestError` for any other object.
     """
     if kind is None:
         return None
@@ -113,7 +117,7 @@ def output_of(kind: Any) -> Output | None:
 
 
 def default_output(kind: Any) -> Output | None:
-    """Returns the output type of a runtime. Raises `ConfigError`."""
+    """Returns the default output type of a runtime. Raises `ConfigError` for an object that is no type."""
     try:
         return output_of(kind)
     except RequestError as error:
@@ -128,7 +132,7 @@ def stored_output(schema: Any, default: Output | None) -> Output | None:
 
 
 def with_output(engine: Engine, output: Output) -> Engine:
-    """Returns the engine whose model must answer so."""
+    """Returns the engine with a provider that must answer in this output type."""
     provider = Checked(
         engine.provider,
         schema=output.answer_schema,
@@ -139,7 +143,8 @@ def with_output(engine: Engine, output: Output) -> Engine:
 
 
 def with_value(result: RunResult, output: Output | None) -> RunResult:
-    """Returns the result with the value of its answer. Raises `OutputError` for an answer that no model gave."""
+    """Returns the result with the value of its answer. Raises `OutputError` for a wrong answer, for example one that a meta tool
+    gave instead of the model."""
     if output is None or result.status != "completed":
         return result
     return replace(result, output=output.value(result.text))
@@ -157,7 +162,8 @@ def _of_type(kind: Any) -> Output:
 
 
 def _inlined(schema: JsonObject) -> JsonObject:
-    """Returns a schema whose root says its own type: that of a recursive type is a reference."""
+    """Returns a schema that states its type at the top level. The schema of a recursive type has only a reference there, which is
+    replaced by its definition."""
     reference = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     definitions = schema.get("$defs", {})
     return {**definitions[reference], "$defs": definitions} if reference in definitions else dict(schema)

@@ -1,4 +1,4 @@
-"""From a choice to the tool array of the first model call, and the state that a run begins with."""
+"""Plans the tool array of the first model call of a run, and makes the state with which the run begins."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation
 
 _RECENT = 12
-"""Messages of a conversation whose calls keep their tools, where the array is chosen again."""
+"""The number of last messages whose called tools stay in the array if the array is rebuilt."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
+"""Finds the name of the tool in the arguments of a call of `execute_tool`."""
 
 
 def plan(choice: Choice, request: RunRequest, view: View, before: Conversation | None, *, now: float) -> Delivery:
-    """Plans the tools of the first model call. `before`: what the conversation was sent; `now`: seconds since the epoch."""
+    """Plans the tools of the first model call. `before`: the tools that the conversation was sent earlier; `now`: seconds since
+    the epoch."""
     engine, messages = choice.engine, request.messages
     cached = _cached_length(messages)
     return engine.planner.plan_first(
@@ -51,7 +53,8 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
 def first_state(
     context: RunContext, request: RunRequest, delivery: Delivery, classification: Classification | None
 ) -> RunState:
-    """Returns the state that a run begins with; `classification` is paid for."""
+    """Returns the state with which a run begins. It includes the usage of the `classification`, because that model call was paid
+    for."""
     messages, classification = tuple(request.messages), classification or Classification()
     added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
     return RunState(
@@ -72,20 +75,22 @@ def first_state(
 
 
 def _cached_length(messages: Sequence[Message]) -> int:
-    """Returns how many of the messages a provider may have cached: up to the last answer, or the system prompt alone."""
+    """Returns the number of first messages that the provider may have cached: those up to the last answer, or without an answer
+    the system prompt alone."""
     answered = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1) + 1
     return answered or sum(1 for message in messages if message.role in ("system", "developer"))
 
 
 def _meta_tools(engine: Engine, view: View, before: Conversation | None) -> tuple[Tool, ...]:
+    """Returns the meta tools of the engine, and `read_result` if the conversation has it already."""
     if before is not None and before.reads and view.get(READ_RESULT) is None:
         return (*engine.meta.values(), READER)
     return tuple(engine.meta.values())
 
 
 def _recently_called(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Returns the tools that the conversation's last messages call, also through `execute_tool`: its arguments are looked at as
-    text."""
+    """Returns the names of the tools that the last messages call. For a call of `execute_tool`, the inner tool's name is searched
+    in the text of the arguments."""
     calls = [call for message in messages[-_RECENT:] for call in message.tool_calls]
     inner = (_INNER.search(call.arguments) for call in calls if call.name == EXECUTE_TOOL)
     return (*(call.name for call in calls), *(match[1] for match in inner if match))

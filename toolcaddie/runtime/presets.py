@@ -1,4 +1,5 @@
-"""A preset as it works in this runtime: under the model's cap, the agent's configuration, and the signals that are there."""
+"""Adapts a preset to this runtime: to the limits of the model, to the agent's configuration, and to the rankers that can work
+here."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from toolcaddie.util.replacing import replace
 
 
 def capped(preset: Preset, capabilities: Capabilities) -> Preset:
-    """Returns the preset under the provider's own cap."""
+    """Returns the preset with the largest number of tools that the provider accepts."""
     caps = [cap for cap in (preset.budget.provider_cap, capabilities.tool_cap) if cap is not None]
     return replace(preset, budget=replace(preset.budget, provider_cap=min(caps, default=None)))
 
 
 def configured(preset: Preset, config: ToolConfig | None) -> Preset:
-    """Returns the preset of an agent: whether tools must be used is its configuration's to say, and what a tool may take."""
+    """Returns the preset with the settings of an agent's configuration: whether a tool must be called, the attempts to force a
+    call, and the retries and the timeout of calls."""
     if config is None:
         return preset
     limits = replace(
@@ -31,8 +33,8 @@ def configured(preset: Preset, config: ToolConfig | None) -> Preset:
 
 
 def with_signals(preset: Preset, *, has_embedder: bool, learns: bool) -> Preset:
-    """Returns the preset with the rankers that read what this runtime has. Raises `ConfigError` for vectors
-    without an embedder."""
+    """Returns the preset with the rankers that can work here: by meaning only with an embedder, by experience only with a memory.
+    Raises `ConfigError` if the preset names the ranker `embedding` and there is no embedder."""
     rankers = preset.selection.rankers
     if has_embedder and rankers == SIGNALS["plain"]:
         rankers = SIGNALS["embedding"]
@@ -44,5 +46,5 @@ def with_signals(preset: Preset, *, has_embedder: bool, learns: bool) -> Preset:
 
 
 def limited(preset: Preset, max_tools: int) -> Preset:
-    """Returns the preset with another number of tools to select."""
+    """Returns the preset with another largest number of tools to select."""
     return replace(preset, budget=replace(preset.budget, max_tools=max_tools))

@@ -1,4 +1,4 @@
-"""Requests, read from what a caller hands over and made by one of the bots."""
+"""Reads a request from the arguments of a caller, and adds the bot that makes it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolcaddie.util.replacing import replace
 def read_request(
     argument: RequestInput, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource
 ) -> RunRequest:
-    """Returns the request, made by one of the bots if there are any. `source`: whose tools may be
-    disabled.
+    """Returns the request. If bots are configured, its principal has one of them. `source` has the tools that the request may
+    disable by name.
 
-    Raises `RequestError` for names that nothing has.
+    Raises `RequestError` for the name of a bot or tool that does not exist.
     """
     request = request_from(argument, options)
     principal = bots.identified(request.principal)

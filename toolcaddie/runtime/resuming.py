@@ -30,7 +30,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resuming:
-    """Carries runs on."""
+    """Resumes paused runs."""
 
     setups: Setups
     views: Views
@@ -54,10 +54,11 @@ class Resuming:
         dependencies: Sequence[Any],
         live: Listener | None = None,
     ) -> RunResult:
-        """Carries a run on. `live` is passed the events from here on.
+        """Resumes a run and returns its result. `live` receives the further events of the run.
 
-        `approvals` and `results` are the answers it waited for, by call id, and `reason` is that of the decisions.
-        `principal`: only if the run is theirs. `dependencies`: those of the request, which were not stored.
+        `approvals` (True: approved) and `results` (of tools that the caller ran) have the answers for which the run waited, by
+        call id. `reason` is recorded with the approvals. `principal`: the run must belong to it; None: the run may belong to
+        anyone. `dependencies`: those of the request, because they were not stored.
         """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
@@ -103,12 +104,14 @@ class Resuming:
 
 
 def _handed_in(item: PendingCall, results: Mapping[str, str]) -> PendingCall:
+    """Returns a waiting call with its result, if the caller supplied one in `results`."""
     if item.waiting == "client" and item.call.id in results:
         return replace(item, result=ToolResult(content=results[item.call.id]), waiting="")
     return item
 
 
 def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
+    """Raises `RequestError` if a call still has neither an approval nor a result."""
     waiting = [item.call.id for item in pending if item.waiting]
     if waiting:
         raise RequestError(
@@ -117,7 +120,8 @@ def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
 
 
 def _state(stored: RunState, pending: tuple[PendingCall, ...], context: RunContext) -> RunState:
-    """Returns the state to carry on: without tools that are gone. One that is completed only lacks its end on record."""
+    """Returns the state to continue from, without tools that no longer exist. If the run was completed and only its end was not
+    recorded, the state stays completed."""
     status: RunStatus = "completed" if stored.status == "completed" else "running"
     delivered = tuple(sent for sent in stored.delivered if context.view.get(sent.name) is not None)
     return replace(stored, status=status, pending=pending, delivered=delivered)

@@ -1,4 +1,4 @@
-"""From a request and its view to the query that its tools are searched by."""
+"""Makes the query of a request: the messages, names and limits by which its tools are searched."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from toolcaddie.runtime.views import Offload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The query of a request, and the meta tools that its caller could be offered."""
+    """The query of a request, and the meta tools that its model could be offered."""
 
     query: SelectionQuery
     offering: Offering
 
 
 async def search_for(request: RunRequest, view: View, setup: Setup, offload: Offload | None) -> Search:
-    """Returns the search of a request. `offload`: does heavy work."""
+    """Returns the search of a request. `offload`: runs heavy work outside of the event loop; None: the work is done at once."""
     if offload is None:
         return search_now(request, view, setup)
     search: Search = await offload(search_now, request, view, setup)
@@ -32,7 +32,8 @@ async def search_for(request: RunRequest, view: View, setup: Setup, offload: Off
 
 
 def search_now(request: RunRequest, view: View, setup: Setup) -> Search:
-    """Returns the query of a request, with a place for the meta tools unless the caller's choice alone fills the array."""
+    """Returns the search of a request. The query reserves places for the meta tools, unless the tools of the caller's choice fill
+    the array."""
     offering = setup.offerings.of(view, request.principal)
     pinned = forced_names(request.tool_choice)
     has_room = has_room_for_meta(setup.preset, view, (*pinned, *request.essential))

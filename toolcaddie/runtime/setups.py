@@ -1,4 +1,4 @@
-"""The parts that serve one preset for one model: selector, engine and meta tools."""
+"""Makes the objects that serve requests with one preset and one kind of model: the selector, the engine and the meta tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The parts that serve the requests of one preset under one model's cap."""
+    """The objects that serve requests with one preset, adapted to the limits of one kind of model."""
 
     preset: Preset
     selector: Selector
@@ -41,7 +41,7 @@ class Setup:
 
 
 class Setups:
-    """Makes a setup for each pair of preset and model capabilities once, and keeps it."""
+    """Makes a setup for each pair of preset and model capabilities at its first use, and keeps it."""
 
     def __init__(
         self,
@@ -80,7 +80,8 @@ class Setups:
         """The setup of requests that name no preset."""
 
     def of(self, request: RunRequest) -> Setup:
-        """Raises `ConfigError` for a preset that does not exist, or cannot work here."""
+        """Returns the setup of a request. Raises `ConfigError` for a preset that does not exist or cannot work in this
+        runtime."""
         capabilities = capabilities_for(
             Entry(provider=self._models.provider, model=self.model_of(request)), self._models.capabilities
         )
@@ -91,7 +92,8 @@ class Setups:
         return setup if request.max_tools is None else self._limited(setup, request.max_tools)
 
     def model_of(self, request: RunRequest) -> str:
-        """Returns the model that is asked, by the provider's own name of it: a request may say `provider:model` as well."""
+        """Returns the model of a request by the provider's own name for it. A request may also name the model as
+        `provider:model`."""
         return (request.model or self._model).removeprefix(f"{self._models.provider.name}:")
 
     def _setup(self, name: str | None, capabilities: Capabilities) -> Setup:
@@ -124,8 +126,8 @@ class Setups:
         )
 
     def _limited(self, setup: Setup, max_tools: int) -> Setup:
-        """Returns the setup for a request that says how many tools it may carry. It shares the index and is not kept: callers
-        may say any number."""
+        """Returns the setup for a request with its own largest number of tools. It shares the index of the other setup and is not
+        cached, because callers may send any number."""
         effective = limited(setup.preset, max_tools)
         vectors = PresetVectors(self._vectors, effective)
         engine = replace(setup.engine, preset=effective, prepare=vectors.prepare)

@@ -1,4 +1,5 @@
-"""Warnings where an agent's configuration meets tools that were not made for it."""
+"""Logs a warning if the configuration of an agent contradicts the tools, for example if its timeout is shorter than that of a
+tool."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _NAMED = 20
-"""Tools that a warning names."""
+"""The largest number of tools that a warning names."""
 
 
 def warn_of_tools(config: ToolConfig, tools: Catalog) -> None:
-    """Logs which tools have a longer timeout than allowed, are cached without saying that they only read, or are checked
-    without a schema."""
+    """Logs which tools have a longer timeout than the configuration allows, which are cached although they do not say that they
+    only read, and which have no schema although results are to be checked."""
     most, caches = config.tool_timeout, config.cache_results is not None and config.cache_results.enabled
     longer = [tool.name for tool in tools if most is not None and tool.timeout is not None and tool.timeout > most]
     if longer:

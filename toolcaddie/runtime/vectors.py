@@ -1,4 +1,5 @@
-"""The vectors that a selection will compare, made ready before it: a selection does no I/O and waits for no one."""
+"""Prepares the vectors that a selection compares, if there is an embedder. They are made before the selection, because a
+selection does no I/O and never waits."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from toolcaddie.selection.query import query_words
 from toolcaddie.selection.rankers import embedding, static
 
 EMBEDDING = "embedding"
-"""The ranker that compares vectors."""
+"""Name of the ranker that compares vectors."""
 
 
 class Vectors:
-    """The vectors of one runtime: of whole catalogs, and of the words of requests."""
+    """The vectors of one runtime: those of the tools of whole catalogs, and those of the texts of requests."""
 
     def __init__(self, embedder: Embedder | RemoteEmbedder, documents: Store | None, *, patience: float) -> None:
         self.prepared = Prepared(embedder, documents, patience=patience)
@@ -36,12 +37,13 @@ class Vectors:
 
     @property
     def ranker(self) -> RankerFactory:
-        """The ranker of a catalog whose vectors are there; until then another one stands in."""
+        """The factory of the ranker by meaning. Until the vectors of a catalog are complete, it makes the ranker `static`
+        instead."""
         return self._of_catalogs.ranker
 
     @property
     def problem(self) -> str:
-        """A sentence for an embedder that does not work now; empty: it works."""
+        """A sentence about an embedder that does not work at the moment; empty: it works."""
         prepared = self.prepared
         if not prepared.problem:
             return ""
@@ -50,15 +52,16 @@ class Vectors:
     async def make_ready(
         self, catalog: Catalog, settings: SelectionSettings, query: SelectionQuery, *, wait: bool = False
     ) -> None:
-        """Makes the vectors of a request ready. Without `wait` it returns after `patience` seconds, ready or not."""
+        """Makes the vectors of the catalog and of a request. Unless `wait` is True, it returns after at most `patience` seconds,
+        even if some are missing."""
         texts = _embedded_texts(query, settings)
         await asyncio.gather(self._of_catalogs.ready(catalog, wait=wait), self.prepared.prepare(texts))
 
     async def make_all(
         self, catalog: Catalog, settings: SelectionSettings | None = None, requests: Iterable[RunRequest] = ()
     ) -> None:
-        """Makes the vectors of the whole catalog however long it takes, and those of the requests where a server has to be
-        asked for them. Raises `ProviderError`."""
+        """Makes the vectors of the whole catalog, however long that takes, and those of the `requests` if the embedder is a
+        server. Raises `ProviderError`."""
         await self._of_catalogs.ready(catalog, wait=True)
         if self.is_remote and settings is not None:
             queries = (SelectionQuery(messages=request.messages) for request in requests)
@@ -66,7 +69,7 @@ class Vectors:
             await self.prepared.prepare_lasting(texts, written=False)
 
     async def begin(self, catalog: Catalog) -> None:
-        """Begins with the vectors of a catalog; returns when they are there, and after `patience` seconds at most."""
+        """Starts to make the vectors of a catalog. Returns when they are complete, or after `patience` seconds."""
         await self._of_catalogs.ready(catalog)
 
     async def close(self) -> None:
@@ -74,29 +77,31 @@ class Vectors:
 
 
 class PresetVectors:
-    """The vectors that selections by one preset compare; where there is no embedder, or no ranker that reads vectors, there is
-    nothing to do."""
+    """Prepares the vectors for selections by one preset. If there is no embedder, or if no ranker of the preset compares vectors,
+    all methods do nothing."""
 
     def __init__(self, vectors: Vectors | None, preset: Preset) -> None:
         self._vectors = vectors if EMBEDDING in preset.selection.rankers else None
         self._preset = preset
 
     async def prepare(self, view: View, query: SelectionQuery) -> None:
-        """Makes the vectors ready that a selection would look at, or goes on without them."""
+        """Prepares the vectors that a selection needs. Those that are not ready in time are not used."""
         if self._vectors is not None and searches(self._preset, view):
             await self._vectors.make_ready(view.catalog, self._preset.selection, query)
 
     def prepare_now(self, view: View, query: SelectionQuery) -> None:
-        """`prepare` for callers who do not await. They wait to the end, in an event loop or not, so that the same request
-        finds the same tools in both. A loop that runs stands still meanwhile, and nothing here waits for it."""
+        """Does the same as `prepare` for synchronous callers. It blocks until all vectors are made, also inside an event loop, so
+        that the same request always gets the same tools."""
         if self._vectors is not None and searches(self._preset, view):
             _run_to_the_end(self._prepare_alone(self._vectors, view, query))
 
     async def begin(self, catalog: Catalog) -> None:
+        """Starts to make the vectors of a catalog, if the preset needs them."""
         if self._vectors is not None and searches(self._preset, View(catalog=catalog)):
             await self._vectors.begin(catalog)
 
     async def _prepare_alone(self, vectors: Vectors, view: View, query: SelectionQuery) -> None:
+        """Prepares the vectors in an event loop of its own, without a time limit; a failure of the embedder is ignored."""
         try:
             await vectors.make_ready(view.catalog, self._preset.selection, query, wait=True)
         except ProviderError:
@@ -111,7 +116,8 @@ def _embedded_texts(query: SelectionQuery, settings: SelectionSettings) -> list[
 
 
 def _run_to_the_end(job: Coroutine[Any, Any, None]) -> None:
-    """Runs it in a loop of its own: inside of another one in a thread, because a thread has one loop at a time."""
+    """Runs a coroutine to its end in a new event loop. If a loop is running in this thread, the new one runs in another
+    thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,5 @@
-"""The tools that a request's principal may see: the current snapshot under the masks of visibility, policy and request."""
+"""Makes the view of each request: the tools that its principal may see. It is the current catalog (the snapshot), masked by the
+restrictions of tools and bots, by the policy, and by the request itself."""
 
 from __future__ import annotations
 
@@ -21,28 +22,29 @@ from toolcaddie.sources.merged import MergedCatalogs
 _EMPTY = Catalog.of(())
 
 Offload = Callable[..., Awaitable[Any]]
-"""Calls a function with its arguments in a thread, or beside the event loop and after other jobs."""
+"""Calls a function with its arguments outside of the event loop, in a thread or after other jobs, and awaits its result."""
 
 _FEW = 100
-"""Tools up to which a new catalog is worked out on the spot. More take so long that every other request would notice, so
-that it happens beside the event loop."""
+"""The largest number of tools of a new catalog that is indexed at once in the event loop. A larger one takes long enough to delay
+other requests."""
 _LARGE = 2_000
-"""Tools from which also a selection from a known catalog is made in a thread."""
+"""The number of tools from which a selection is made in a thread, even if the catalog is indexed."""
 _LONG = 500
-"""Messages from which a conversation is looked through in a thread."""
+"""The number of messages from which a conversation is read in a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The view of a request, and where work on so many tools and messages is done."""
+    """The view of a request, and the way in which its heavy work is done."""
 
     view: View
     offload: Offload | None
-    """Does heavy work, so that no other request waits for it; None: there is little, and it is done on the spot."""
+    """Runs heavy work outside of the event loop, so that no other request waits; None: there is little work, and it is done at
+    once."""
 
 
 class Views:
-    """Makes the view of each request. A view is one mask over a snapshot, which never changes under a run."""
+    """Makes the view of each request. A view is a mask over a snapshot, which never changes during a run."""
 
     def __init__(self, source: CombinedSource, policy: Policy, bots: Bots) -> None:
         self._source = source
@@ -52,7 +54,7 @@ class Views:
         self._merged = MergedCatalogs()
 
     async def see(self, request: RunRequest, setup: Setup) -> Sight:
-        """Returns the view of a request without keeping other requests waiting."""
+        """Returns the view of a request. If that takes long, it is made outside of the event loop."""
         snapshot = self._source.snapshot()
         offload = self._offload(request, setup, snapshot)
         if offload is None:
@@ -60,11 +62,11 @@ class Views:
         return Sight(view=await offload(self._view, request, snapshot), offload=offload)
 
     def of(self, request: RunRequest) -> View:
-        """Returns the view of a request at once."""
+        """Returns the view of a request, made in this thread."""
         return self._view(request, self._source.snapshot())
 
     def _view(self, request: RunRequest, snapshot: Catalog) -> View:
-        """Returns the snapshot under its masks. What tools and bots restrict holds beside whatever the policy shows."""
+        """Returns the snapshot with its masks. The restrictions of tools and bots hold under every policy."""
         catalog = self._catalog(request, snapshot)
         view = self._masked(View(catalog=catalog, shadowed=self._shadowed(request, snapshot)), request.principal)
         if request.disabled_tools:
@@ -84,7 +86,7 @@ class Views:
         return view
 
     def _shadowed(self, request: RunRequest, snapshot: Catalog) -> tuple[str, ...]:
-        """Returns the names of tools of the snapshot that the caller may see and replaces by its own tools."""
+        """Returns the names of the catalog tools that the caller could see if its own tools did not have the same names."""
         if not request.client_tools or not request.use_catalog:
             return ()
         names = [tool.name for tool in request.client_tools if snapshot.position(tool.name) is not None]
@@ -94,20 +96,21 @@ class Views:
         return tuple(name for name in names if visible.get(name) is not None)
 
     def _catalog(self, request: RunRequest, snapshot: Catalog) -> Catalog:
-        """Returns the snapshot joined with the caller's own tools, which win over ours of the same name."""
+        """Returns the snapshot joined with the caller's own tools. If both have a tool of the same name, the caller's tool is
+        used."""
         self._bots.notice(snapshot)
         ours = snapshot if request.use_catalog else _EMPTY
         return self._merged.of(request.client_tools, ours) if request.client_tools else ours
 
     def _offload(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> Offload | None:
-        """Returns how the view and the selection of this request are made; None: on the spot."""
+        """Returns the function that does the work of this request outside of the event loop; None: the work is done at once."""
         tools, messages = len(snapshot) + len(request.client_tools), len(request.messages)
         if tools > _FEW and not self._is_ready(request, setup, snapshot):
             return aside
         return asyncio.to_thread if tools > _LARGE or messages > _LONG else None
 
     def _is_ready(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> bool:
-        """Says if all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
+        """Returns True if the catalog and its index are made already."""
         ours = snapshot if request.use_catalog else _EMPTY
         catalog = self._merged.cached(request.client_tools, ours) if request.client_tools else ours
         if catalog is None:
