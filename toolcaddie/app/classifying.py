@@ -47,6 +47,8 @@ def classifier_of(settings: Settings, provider: Provider, registry: Registry, pa
 
 
 def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) -> Provider:
+    """Returns the provider of the classifying model, with its own key. Without an address of its own, it has the address and API
+    of the model that answers requests."""
     stage = settings.classifier
     variable, instead = stage.key_env, "leave out classifier.key_env"
     key = None if variable is None else parts.secrets.require(variable, what="the classifier's key", instead=instead)

@@ -159,6 +159,7 @@ def fallbacks_of(settings: Settings, registry: Registry | None = None, parts: Pa
 
 
 def _fallback(settings: Settings, fallback: FallbackSettings, registry: Registry, parts: Parts) -> Entry:
+    """Returns the provider and model of one fallback. Raises `ConfigError` if its key or address is missing."""
     variable = fallback.key_env
     key = None if variable is None else parts.secrets.require(variable, what=f"the key of {fallback.model}")
     name, _ = split_model(fallback.model, registry.names("provider"))

@@ -63,6 +63,7 @@ def sinks_of(settings: Settings, registry: Registry, parts: Parts) -> list[Event
 
 
 def _installed_sink(name: str, registry: Registry, parts: Parts) -> EventSink | None:
+    """Returns an installed sink; None: it needs settings, or it cannot be made, which is logged."""
     try:
         if _needs_settings(registry, "sink", name):
             return None

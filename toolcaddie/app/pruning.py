@@ -38,6 +38,7 @@ async def pruned(database: Database, settings: StorageSettings) -> AsyncIterator
 
 
 async def _prune_hourly(database: Database, older_than: float) -> None:
+    """Removes runs older than `older_than` seconds, at once and then every hour, until it is cancelled. A failure is logged."""
     while True:
         try:
             removed = await database.retention.prune(older_than, by=BY_SERVE, pause=_PAUSE)

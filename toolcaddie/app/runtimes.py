@@ -114,6 +114,8 @@ def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
 
 
 def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
+    """Returns the tool configuration of the settings. `asks` False: no request is sent to a model, so its fallback provider,
+    which would need a key, is omitted."""
     config = None if settings.tool_config is None else ToolConfig.of(settings.tool_config)
     if config is None or config.fallback_provider is None:
         return config

@@ -72,6 +72,7 @@ def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
 
 
 def _failure(tool: Tool, errors: Sequence[str]) -> ToolResult:
+    """Returns the result that tells the model what is wrong with its arguments, with the schema."""
     schema = canonical_json(tool.input_schema).decode()
     if len(schema) > _MAX_SCHEMA_SHOWN:
         schema = schema[:_MAX_SCHEMA_SHOWN] + " ... (cut)"

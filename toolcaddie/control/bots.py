@@ -117,6 +117,7 @@ class Bots:
             log.warning("setting_names_nothing", problem=unknown)
 
     def _unknown_names(self, catalog: Catalog) -> Iterator[str]:
+        """Yields a sentence for each configured name that neither a tool nor a category has."""
         yield from _unknown_categories("catalog.categories", self._categories, catalog)
         yield from _unknown_categories("selection.expandable_categories", self._expandable, catalog)
         for name, bot in self._bots.items():

@@ -63,6 +63,7 @@ class Visibility:
         return mask
 
     def _add(self, catalog: Catalog) -> _CatalogMasks:
+        """Makes the entry of a catalog without masks, and drops entries of the oldest catalogs if there are too many."""
         restricted = tuple(
             (position, tool) for position, tool in enumerate(catalog.tools) if tool.roles or tool.scope != "all"
         )
@@ -72,6 +73,7 @@ class Visibility:
         return masks
 
     def _new_mask(self, catalog: Catalog, restricted: _Restricted, principal: Principal) -> Mask | None:
+        """Returns the mask of a catalog for this principal; None: every tool is visible."""
         disabled, enabled = self._bots.disabled_tools(principal), self._bots.categories(principal)
         if not restricted and not disabled and enabled is None:
             return None

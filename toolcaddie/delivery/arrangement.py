@@ -41,6 +41,7 @@ class Scene:
     """Tokens of the definitions that were measured so far, because the arrangements share most of their tools."""
 
     def tokens(self, tools: Iterable[DeliveredTool]) -> int:
+        """Returns the tokens of the definitions of these tools; each tool is measured once."""
         sizes, total = self.sizes, 0
         for tool in tools:
             size = sizes.get(tool)
@@ -81,6 +82,7 @@ class Arrangement:
     """Builds the delivery; called only for the cheapest arrangement."""
 
     def option(self, outlook: Outlook) -> DeliveryOption:
+        """Returns the arrangement in the form in which the delivery records all options and their prices."""
         return DeliveryOption(
             name=self.name,
             strategy=self.strategy,

@@ -53,6 +53,8 @@ class Terms:
 
     @classmethod
     def of(cls, capabilities: Capabilities) -> Terms:
+        """Returns the terms of a model. If its prices are unknown, reading from the cache is assumed to cost a tenth of fresh
+        input."""
         prices, rule = capabilities.prices, capabilities.cache
         lifetime = 0.0 if rule.kind == "none" else rule.lifetime
         if prices is None or not prices.input:
@@ -110,4 +112,5 @@ class Outlook:
         return count * _NEEDED_LATER * size
 
     def dollars(self, expected: float) -> float | None:
+        """Returns a cost in US dollars; None: the prices are unknown."""
         return None if self.terms.dollars is None else expected * self.terms.dollars

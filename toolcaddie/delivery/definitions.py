@@ -39,6 +39,7 @@ class Definitions:
         self._cache: Bounded[tuple[int, bool], Definition] = Bounded(size, Limit(tokens, _tokens))
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
+        """Returns the definition of a tool, `slim` (without examples, titles and long descriptions) or in full."""
         key = (id(tool), slim)  # unique, because the cached definition keeps the tool alive
         definition = self._cache.get(key)
         if definition is not None:
@@ -55,6 +56,7 @@ class Definitions:
         return sum([definition.tokens for definition in self._all(plan, tools)])
 
     def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
+        """Returns the definitions of these tools, which must be in the view of the plan."""
         definitions = []
         for delivered in tools:
             tool = plan.view.get(delivered.name)

@@ -65,6 +65,8 @@ def few_at_first(scene: Scene) -> Arrangement | None:
 
 
 def _rebuilt_from(scene: Scene, name: str, selection: Sequence[DeliveredTool]) -> Arrangement:
+    """Returns the arrangement with a new array of recently called tools and `selection`. If both do not fit into the budget, the
+    recently called tools are omitted. `name` is the arrangement's name in notes."""
     plan = scene.plan
     recent = [tool for tool in scene.earlier if tool.name in plan.called and tool.name not in names(selection)]
     tools = [*recent, *selection]
@@ -123,6 +125,7 @@ def appended(scene: Scene) -> Arrangement:
 
 
 def _cut(plan: DeliveryPlan, definitions: Definitions, tools: list[DeliveredTool]) -> Delivery:
+    """Returns the delivery of the first of these tools, as many as fit into the budget; at least the last tool is dropped."""
     while True:
         tools = tools[:-1]
         note = f"cut to the {len(tools)} tools that still fit"
@@ -132,6 +135,7 @@ def _cut(plan: DeliveryPlan, definitions: Definitions, tools: list[DeliveredTool
 
 
 def _note(earlier: Sequence[DeliveredTool], additions: Sequence[DeliveredTool], lost: int) -> str:
+    """Returns the note of a delivery, which says in words what was added or lost."""
     if lost:
         return f"{lost} tools sent before are gone; {len(earlier)} kept, {len(additions)} added"
     if not earlier:

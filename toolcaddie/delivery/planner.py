@@ -48,6 +48,7 @@ class DeliveryPlanner:
         return self._next_round(plan, settled)
 
     def _cheapest(self, plan: DeliveryPlan) -> Delivery:
+        """Returns the delivery with the lowest expected cost until the conversation ends, with the prices of all options."""
         terms = Terms.of(plan.capabilities)
         outlook = Outlook.of(plan, terms)
         if not plan.delivered and len(plan.selection.tools) == len(plan.view):

@@ -120,6 +120,7 @@ def allot(
 
 
 def _quota(max_tools: int | None, groups: int) -> int | None:
+    """Returns the quota of each group under the policy `proportional`; None: there is no limit."""
     return None if max_tools is None else max(MIN_QUOTA, max_tools // max(1, groups))
 
 
@@ -131,6 +132,8 @@ def _proportional(
     redistribute: bool,
     outcome: npt.NDArray[np.int8],
 ) -> Ints:
+    """Returns the candidates within the quotas of their groups and within `max_tools`, without those that were sent before.
+    Enters the outcome of all others into `outcome`. `ranked`: the candidates, the best first."""
     members: list[list[int]] = [[] for _ in candidates.guaranteed]
     for index, group in zip(ranked.tolist(), candidates.group[ranked].tolist(), strict=True):
         members[group].append(index)

@@ -1,5 +1,9 @@
 """Computes the part of a budget that is left for selected tools, after the tools that must be sent in any case: core tools, tools
-that are essential to the request, and tools that the caller pins."""
+that are essential to the request, and tools that the caller pins (requires by name).
+
+The `fixed_count` and `fixed_tokens` of a query are places and tokens that other definitions take, such as meta tools. A slimmed
+definition has no examples, titles and long descriptions.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,9 @@ def capacity_of(
 ) -> Capacity:
     """Returns the capacity that the budget has left for candidates.
 
-    `always` are positions of core and essential tools, which do not count towards `max_tools`; `pinned` tools count. Tokens and
-    places are reserved for tools that the model may ask for later, unless the catalog goes `whole`. Raises `BudgetError` if the
-    tools that must be sent are over a limit.
+    `always` are positions of core and essential tools, which do not count towards `max_tools`; `pinned` are positions of pinned
+    tools, which count. Tokens and places are reserved for tools that the model may request later, unless the `whole` catalog is
+    sent. Raises `BudgetError` if the tools that must be sent are over a limit.
     """
     must = np.concatenate([always, pinned])
     _check_cap(view, query, budget, must)
@@ -53,8 +57,8 @@ def pins_that_fit(
     pinned: Ints,
     scores: npt.NDArray[np.float32],
 ) -> Ints:
-    """Returns the pinned tools. If not all of them fit, only the best are returned, at least one: a caller may name hundreds of
-    tools of which few fit."""
+    """Returns the positions of the pinned tools. If not all of them fit, only those with the highest `scores` are returned, at
+    least one: a caller may name hundreds of tools of which few fit."""
     order = np.argsort(-scores[pinned], kind="stable")
     most = len(pinned)
     if budget.provider_cap is not None:
@@ -66,6 +70,7 @@ def pins_that_fit(
 
 
 def _check_cap(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
+    """Raises `BudgetError` if the tools that must be sent (`must`, by position) are more than the provider accepts."""
     needed = len(must) + query.fixed_count
     if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
         raise BudgetError(
@@ -76,6 +81,8 @@ def _check_cap(view: View, query: SelectionQuery, budget: Budget, must: Ints) ->
 
 
 def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints, slim: int) -> None:
+    """Raises `BudgetError` if the tools that must be sent (`must`, by position) are over `max_tokens` even if they are slimmed.
+    `slim`: their tokens in that form."""
     if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
         raise BudgetError(
             f"{len(must)} tools that are always sent ({_names(view, must)}) need {slim} tokens even if they are slimmed, and "
@@ -85,5 +92,6 @@ def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints,
 
 
 def _names(view: View, positions: Ints) -> str:
+    """Returns the names of the first 20 of these tools, for an error message."""
     names = [view.catalog.tools[position].name for position in positions[:20].tolist()]
     return ", ".join(names) + (", ..." if len(positions) > len(names) else "")

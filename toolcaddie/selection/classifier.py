@@ -122,6 +122,8 @@ class ModelClassifier:
     # --- asking ---------------------------------------------------------------------------------------------------------
 
     def _request(self, messages: Sequence[Message], view: View, names: Sequence[str]) -> ModelRequest:
+        """Returns the question to the model: the task with all categories, examples, and the last messages. `names`: all visible
+        categories."""
         task = _TASK.format(most=self._most, categories="\n".join(_lines(view, names)))
         return ModelRequest(
             model=self._model,
@@ -161,6 +163,8 @@ class ModelClassifier:
     def _read(
         self, reply: ModelReply, messages: Sequence[Message], names: Sequence[str], started: float
     ) -> Classification:
+        """Returns the classification in the model's answer, with known categories only. `names`: all visible categories;
+        `started`: the time of the question."""
         answer_parts = named_in(reply.message.text[:ANSWER_READ], names)
         if answer_parts is None:
             return self._failed("the answer names no categories", started, reply)
@@ -258,6 +262,8 @@ def matched(answer_parts: Sequence[str], names: Sequence[str]) -> tuple[list[str
 
 
 def _loose(name: str) -> str:
+    """Returns a name in the form in which names are compared if they are not equal: without case, with blanks for `_`, `-` and
+    `.`."""
     return re.sub(r"[\s_.\-]+", " ", name).strip().casefold()
 
 
@@ -279,6 +285,8 @@ def _json_values(text: str) -> Iterator[Any]:
 
 
 def _names_of(value: Any) -> list[str] | None:
+    """Returns the list of names in a JSON value: a list of strings, or an object with the key `categories` or `category`. None:
+    the value has another form."""
     if isinstance(value, dict):
         value = next((value[key] for key in ("categories", "category") if key in value), None)
         value = [value] if isinstance(value, str) else value
@@ -345,6 +353,7 @@ def _transcript(messages: Sequence[Message], window: int) -> str:
 
 
 def _ends(text: str) -> str:
+    """Returns the beginning and the end of a long message, or a short one unchanged."""
     text = text.encode("utf-8", "replace").decode()
     half = _MESSAGE // 2
     return text if len(text) <= _MESSAGE else f"{text[:half]} ... {text[-half:]}"

@@ -60,9 +60,9 @@ def spread(
     """Returns the indexes of tools in the order in which to serve them. The tools are sorted by `scores`, the best first.
 
     `terms` has a row for each tool, with the numbers of its words. `query_terms` are the numbers of the request's words, and
-    `worth` is the worth of each of these (rarity times weight; 0 for a stop word). The first `max_tools` places are filled anew
-    with tools of the first `depth`: for a budget of 24, the 24 are taken from the best 48. `twins`: the largest number of twins
-    that come before other tools.
+    `worth` is the worth of each of these (rarity times weight; 0 for a stop word). Only the first `depth` tools are reordered,
+    until `max_tools` places are filled: for a budget of 24, the 24 are taken from the best 48. `twins`: the largest number of
+    twins that come before other tools.
     """
     order = np.arange(len(scores))
     depth = min(depth, len(scores))

@@ -120,6 +120,7 @@ def rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
 
 
 def _stage(plan: SelectionPlan, position: int) -> tuple[str, str]:
+    """Returns the stage of a visible tool (see `Explanation.stage`), and a detail for people; empty: there is none."""
     if position in plan.core:
         return "core", ""
     if position in plan.pinned:

@@ -17,6 +17,7 @@ RANKER = "ranker"
 """Name under which the plugin registry lists rankers."""
 
 _MOST_FACTORIES = 64
+"""The largest number of factories that are cached."""
 
 _SHIPPED = frozenset({*SIGNALS["plain"], *SIGNALS["embedding"], "learned"})
 """Rankers of Toolcaddie. The settings may have weights for them even if an optional ranker is not installed."""
@@ -51,6 +52,8 @@ def _loaded(name: str) -> RankerFactory:
 
 
 def _installed(name: str, own: Mapping[str, RankerFactory]) -> RankerFactory:
+    """Returns the factory of an installed ranker. If there is none of that name, it raises `ConfigError` with the existing names,
+    which include those of the caller's `own` rankers."""
     try:
         return _loaded(name)
     except ConfigError:

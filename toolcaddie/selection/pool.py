@@ -52,6 +52,7 @@ def flat(index: CatalogIndex, kind: Kind, eligible: Visible) -> Pool:
 
 
 def nothing(index: CatalogIndex) -> Pool:
+    """Returns the empty pool of a request that matched nothing."""
     return _grouped(index, "nothing", CategoryMatches(), np.empty(0, dtype=np.int64), None, (), no_match=True)
 
 

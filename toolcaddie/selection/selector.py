@@ -158,6 +158,8 @@ class Selector:
         return CatalogIndex(catalog, categories, self._factories, core=self._core)
 
     def _plan(self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget) -> SelectionPlan:
+        """Returns the plan of a selection: the tools that must be sent, the candidates, and the allotment of the rest of the
+        budget."""
         visible = all_visible(view)
         already_sent = np.zeros(index.size, dtype=np.bool_)
         already_sent[positions_of(view, query.exclude)] = True
@@ -215,6 +217,7 @@ class Selector:
     def _ranked_pool(
         self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, max_tools: int | None
     ) -> RankedPool:
+        """Returns the candidates and the scores of all tools. `eligible` has a flag for each tool that may become a candidate."""
         if not self.settings.rankers and query.categories is None:
             return _unscored(index, flat(index, "listed", eligible))
         mask = visible_in(view)
@@ -270,6 +273,8 @@ class Selector:
     def _pool(
         self, index: CatalogIndex, query: SelectionQuery, matches: CategoryMatches, scored: Scored, eligible: Visible
     ) -> Pool:
+        """Returns the pool by the way in which tools became candidates: by fixed categories, by matched categories, by score, or
+        without any match."""
         scores, floor = scored.scores, scored.floor
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
@@ -295,6 +300,7 @@ class Selector:
     # --- from a plan to a selection ------------------------------------------------------------------------------------
 
     def _selection(self, plan: SelectionPlan, started: float) -> Selection:
+        """Returns the result of a plan. `started`: the time at which the selection began, by the selector's clock."""
         index, catalog, mask = plan.index, plan.view.catalog, visible_in(plan.view)
         positions = [*plan.core.tolist(), *self._ordered(plan)]
         array = np.array(positions, dtype=np.int64)
@@ -340,10 +346,13 @@ class Selector:
 
 
 def _unscored(index: CatalogIndex, pool: Pool) -> RankedPool:
+    """Returns the pool with a score of 0 for every tool."""
     return RankedPool(pool=pool, scores=np.zeros(index.size, dtype=np.float32))
 
 
 def _candidates(index: CatalogIndex, pool: Pool, already_sent: Visible, *, sized: bool) -> Candidates:
+    """Returns the pool in the form that `allot` takes. `sized` False: no limit of tokens, so slimmed definitions need not be
+    measured."""
     full = index.full[pool.positions]
     return Candidates(
         priority=pool.priority,
@@ -367,6 +376,7 @@ def _must_be_sent(view: View, index: CatalogIndex, query: SelectionQuery, alread
 
 
 def _in_mask(mask: Visible, positions: Sequence[int]) -> Ints:
+    """Returns those of the positions that the mask contains."""
     return np.array([position for position in positions if mask[position]], dtype=np.int64)
 
 
@@ -400,6 +410,7 @@ def _cache_key(view: View, query: SelectionQuery, budget: Budget) -> Hashable:
 
 
 def _log_selection(selection: Selection, plan: SelectionPlan) -> None:
+    """Logs the selection, and a warning if the provider's cap dropped candidates."""
     if (plan.allotment.outcome == OUTCOMES.index("provider_cap")).any():
         log.warning(
             "tools_cut_to_cap",
@@ -413,6 +424,7 @@ def _log_selection(selection: Selection, plan: SelectionPlan) -> None:
 
 
 def _log_selected(selection: Selection) -> None:
+    """Logs the number of selected tools and their categories."""
     if not log.is_enabled_for("info"):
         return  # without this check the line takes 3 % of the time of a selection, though most programs drop it
     log.info(

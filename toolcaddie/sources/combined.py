@@ -96,6 +96,7 @@ class CombinedSource:
                 self.is_open = True
 
     async def _open_parts(self) -> None:
+        """Opens all parts and makes the catalog. If tools conflict, all parts are closed and the first conflict is raised."""
         await open_sources(self._parts, self._report)
         with self._changing:
             self._state, problems = _merge(self._parts, self._revisions(), self._state, self._replaced)
@@ -155,6 +156,7 @@ class CombinedSource:
         return tuple(part.revision for part in self._parts)
 
     def _current(self) -> _State:
+        """Returns the current state. If the revision of a part has changed, a new state is made first."""
         if self._revisions() == self._state.revisions:
             return self._state
         with self._changing:
@@ -186,6 +188,7 @@ _NOTHING = _State(revisions=(), revision=-1, catalog=Catalog.of(()), holders={},
 
 
 def _reserved(names: Iterable[str]) -> frozenset[str]:
+    """Returns the names as a set. Raises `ConfigError` for a name that is not reserved."""
     replaced = frozenset(names)
     for name in sorted(replaced - RESERVED_NAMES.keys()):
         close = close_names(name, RESERVED_NAMES)
@@ -195,6 +198,7 @@ def _reserved(names: Iterable[str]) -> frozenset[str]:
 
 
 def _claims(source: ToolSource) -> frozenset[str]:
+    """Returns the reserved names that the tools of a source may have."""
     return source.claims if isinstance(source, ClaimingSource) else frozenset()
 
 
@@ -273,6 +277,8 @@ def _check_offer(
 
 
 def _merge_categories(parts: Sequence[ToolSource], before: _State) -> tuple[list[Category], list[CatalogError]]:
+    """Returns the categories of all parts, and an error for each category that two parts define differently. A category that was
+    in the catalog before comes first, so that it keeps its definition."""
     offers = [(part, category) for part in parts for category in part.categories()]
     holders: dict[str, tuple[ToolSource, Category]] = {}
     problems: list[CatalogError] = []

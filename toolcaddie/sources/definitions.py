@@ -124,6 +124,7 @@ class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", ta
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of a file that are not blank, each with its number. Raises `CatalogError` if the file cannot be read."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -136,6 +137,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _tool(line: bytes, *, source: str) -> Tool:
+    """Returns the tool of one line, in Toolcaddie's own form or in OpenAI's. `source`: the name of the source in the tool."""
     value = msgspec.json.decode(line)
     if isinstance(value, dict) and "function" in value:
         return _wire_tool(value, source)
@@ -154,6 +156,7 @@ def _tool(line: bytes, *, source: str) -> Tool:
 
 
 def _wire_tool(value: dict[str, Any], source: str) -> Tool:
+    """Returns the tool of a line in OpenAI's form."""
     line = msgspec.convert(value, _WireLine)
     tool = read_definition({"type": "function", "function": line.function}, "function")
     return replace(

@@ -96,6 +96,7 @@ class OptionalSource:
         return await self._source.call_tool(tool, arguments, context)
 
     async def open(self) -> None:
+        """Opens the source. If that fails, the failure is reported and the source has no tools."""
         try:
             await self._source.open()
         except Exception as error:  # noqa: BLE001  somebody else's source: its error is reported, its tools are absent

@@ -68,6 +68,7 @@ class MergedCatalogs:
         return catalog
 
     def _joined(self, theirs: tuple[Tool, ...], ours: Catalog) -> Catalog:
+        """Returns the joined catalog from the cache, or makes it and puts it there."""
         key = (tuple(map(id, theirs)), ours.version)
         if (entry := self._entries.get(key)) is not None:
             return entry.catalog

@@ -48,6 +48,7 @@ class MemoryCache:
             return CacheLevel(entries=len(self._entries), bytes=size, evicted=self._evicted, expired=self._expired)
 
     async def get(self, key: str) -> bytes | None:
+        """Returns the value of a key; None: there is none, or it has expired."""
         with self._changing:
             entry = self._entries.get(key)
             if entry is None:

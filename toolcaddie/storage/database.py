@@ -127,6 +127,7 @@ class Database:
         return files.check
 
     def _prepare(self) -> None:
+        """Makes the file if it is missing, connects, and migrates the tables. Raises `ConfigError` saying what to do."""
         safe_url = self._url.render_as_string(hide_password=True)
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
         try:
@@ -153,6 +154,7 @@ class Database:
             ) from error
 
     def _vacuum(self) -> None:
+        """Rewrites an SQLite file without its unused space, and returns that space to the disk."""
         connection = (
             self._engine.raw_connection()
         )  # SQLAlchemy's own connection would begin a transaction, in which VACUUM fails
@@ -178,6 +180,7 @@ def _no_check() -> None:
 
 
 def _parse(text: str) -> URL:
+    """Returns the URL of a supported database. Raises `ConfigError`."""
     try:
         url = make_url(text)
     except ArgumentError as error:
@@ -195,6 +198,8 @@ def _path(url: URL) -> Path | None:
 
 
 def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
+    """Returns SQLAlchemy's engine for the database. `in_memory`: all threads share one connection. `busy`: seconds to wait for
+    locks. Raises `ConfigError` if the driver is missing or not suitable."""
     options: dict[str, Any] = {}
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
@@ -230,6 +235,7 @@ def _missing_driver(url: URL) -> str:
 
 
 def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
+    """Configures a new connection to SQLite: waiting for locks, write-ahead log, and commits that survive a power cut."""
     connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin_sqlite` does
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the statements below wait for locks

@@ -39,6 +39,7 @@ class OpenFiles:
             self._check(self._main + suffix)
 
     def _check(self, path: str) -> None:
+        """Compares the identity of one file with that of its first check. Raises `FileGoneError`."""
         try:
             status = os.stat(path)
         except OSError as error:

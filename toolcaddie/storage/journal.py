@@ -78,6 +78,8 @@ class Journal:
         self._changed = threading.Condition()
 
     def append(self, record: EventRecord) -> None:
+        """Queues a record to be written. Raises `AuditError` if writing fails at the moment, or if the run began under a lost
+        lease."""
         with self._changed:
             line = _line(record, self._generation(record))
             if self._failure is not None:
@@ -90,6 +92,8 @@ class Journal:
             self._schedule(urgent=len(self._lines) >= _HURRY_AT)
 
     async def flush(self, run_id: str | None = None) -> None:
+        """Waits until all queued rows are on disk. Raises `AuditError` if they cannot be written, or if the run `run_id` began
+        under a lost lease."""
         with self._changed:
             is_pending = bool(self._lines) or self._failure is not None
             write = self._schedule(urgent=True) if is_pending else None
@@ -102,6 +106,7 @@ class Journal:
             raise _audit_error(LeaseLostError())
 
     def withdraw(self, record: EventRecord) -> None:
+        """Removes a queued record, so that it is not written later."""
         with self._changed:
             place = next((n for n, line in enumerate(self._lines) if line.is_of(record)), None)
             if place is None:
@@ -158,6 +163,8 @@ class Journal:
         return self._under_way.get(run_id, self._leases.generation) != self._leases.generation
 
     def _schedule(self, *, urgent: bool) -> Future[int]:
+        """Returns the future of the next write of the queue, which is submitted if none is waiting. `urgent`: the write must not
+        wait for more rows."""
         if self._next is None:
             try:
                 write = self._writer.submit(self._write, urgent=urgent)
@@ -247,6 +254,7 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
 
 
 def _line(record: EventRecord, generation: int) -> _Line:
+    """Returns a record as a row of `events`, with the change that it makes in the table `runs`."""
     event = {
         "run_id": record.run_id,
         "seq": record.seq,
@@ -263,6 +271,7 @@ def _line(record: EventRecord, generation: int) -> _Line:
 
 
 def _select_runs(query: RunQuery) -> Select[Any]:
+    """Returns the statement that selects the runs of a query, the latest first."""
     statement = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(query.limit)
     for name in ("tenant", "principal", "status"):
         if (value := getattr(query, name)) is not None:
@@ -288,6 +297,7 @@ def _renamed(kind: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _new_run(record: EventRecord) -> Mapping[str, Any]:
+    """Returns the row of the table `runs` for a run that starts."""
     principal = record.data.get("principal", {})
     return {
         "run_id": record.run_id,
@@ -320,6 +330,8 @@ def _parameters(line: _Line, owner: int) -> dict[str, Any]:
 
 @cache
 def _ending(columns: tuple[str, ...], continues: bool) -> CompiledStatement:
+    """Returns the statement that changes these columns of a run's row. `continues`: this process becomes the owner of the run;
+    otherwise the run loses its owner."""
     is_pending = runs.c.owner.is_(None) & (runs.c.status == literal_column("'pending'"))
     # A process must not end a run that another one continues or has ended meanwhile. Resuming a run needs its claim.
     is_ours = true() if continues else (runs.c.owner == bindparam("by")) | is_pending

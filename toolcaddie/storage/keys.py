@@ -97,6 +97,7 @@ class ApiKeys:
         return key
 
     async def check(self, secret: str) -> ApiKey | None:
+        """Returns the live key with this secret; None: there is none, or it was revoked."""
         digest = _digest(secret)
         read_at, key = self._checked.get(digest, (0.0, None))
         if key is None or self._steady() - read_at >= _FRESH_SECONDS:
@@ -112,6 +113,7 @@ class ApiKeys:
         return self._exist[1]
 
     async def _read(self, digest: str) -> ApiKey | None:
+        """Returns the live key with this digest from the database, and caches it; None: there is none."""
         self._checked.pop(digest, None)
         read_at = self._steady()
         rows = await self._reader.all(_BY_DIGEST, digest=digest)
@@ -146,6 +148,7 @@ def _digest(secret: str) -> str:
 
 
 def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
+    """Inserts a key. Raises `RequestError` if its name is taken."""
     if connection.execute(select(api_keys.c.id).where(api_keys.c.name == key.name)).first():
         raise RequestError(
             f"there is a key named {key.name!r} already (a revoked one keeps its name); choose another name",
@@ -169,6 +172,7 @@ def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
 
 
 def _revoke(connection: Connection, id_or_name: str, now: float) -> ApiKey:
+    """Revokes a key at the moment `now` and returns it. Raises `RequestError` if there is no such key."""
     statement = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
     row = connection.execute(statement).first()
     if row is None:
@@ -181,6 +185,7 @@ def _revoke(connection: Connection, id_or_name: str, now: float) -> ApiKey:
 
 
 def _key(row: Row[Any]) -> ApiKey:
+    """Returns the key of a row."""
     return ApiKey(
         id=row.id,
         name=row.name,

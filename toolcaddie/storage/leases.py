@@ -113,6 +113,8 @@ class DatabaseLeases:
         return number
 
     async def holds(self, number: int) -> bool:
+        """Returns True if the process with this number is alive. If it is another process, this waits until its beat changes, its
+        row is gone, or the time in which it would have been counted as dead is over."""
         if number == await self.own():
             return True
         first = await self._beat_of(number)
@@ -173,6 +175,7 @@ class DatabaseLeases:
     # --- in the thread that renews -----------------------------------------------------------------------------------
 
     def _renew_until_closed(self) -> None:
+        """The loop of the renewing thread: one look after another until `close` is called."""
         while True:
             try:
                 self._look()

@@ -76,6 +76,7 @@ class MemoryStore:
         return existed
 
     async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
+        """Returns a page of the documents of a kind in the order of their keys. `cursor`: the last key of the previous page."""
         keys = sorted(
             key
             for of_kind, key in self._documents

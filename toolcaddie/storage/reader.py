@@ -41,6 +41,7 @@ class Reader:
         self._threads.shutdown()
 
     def _submit(self, read: Callable[[Connection], Rows]) -> Future[Rows]:
+        """Starts a query in a thread. Raises `StorageError` if the database is closed."""
         if self._shared is not None:
             return self._shared.submit(read)
         try:
@@ -49,6 +50,7 @@ class Reader:
             raise StorageError("the database is closed") from error
 
     def _read(self, read: Callable[[Connection], Rows]) -> Rows:
+        """Runs a query in a transaction of its own. Raises `StorageError`."""
         try:
             with self._engine.begin() as connection:
                 rows = read(connection)

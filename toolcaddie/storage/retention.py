@@ -198,6 +198,8 @@ def _ended(cutoff: float, now: float) -> Any:
 
 
 def _prune_some(connection: Connection, *, step: _Step) -> tuple[Pruned, _Step]:
+    """Removes the next batch of ended runs and some expired documents, in one transaction. Returns the counts, and the progress
+    from which the next batch continues."""
     expired = _remove_expired(connection, step.at)
     statement = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
     if step.after is not None:
@@ -259,6 +261,7 @@ def _give_back(connection: Connection, removed: int) -> None:
 
 
 def _size(connection: Connection) -> tuple[int, int | None]:
+    """Returns the size of the database in bytes, and its unused bytes (None: unknown)."""
     if connection.dialect.name != "sqlite":
         return int(connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()), None
     pages, free, page = (

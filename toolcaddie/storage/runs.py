@@ -163,6 +163,7 @@ def unknown_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
 
 
 def _decoded(stored: bytes) -> StoredRun:
+    """Returns a stored run, also if an older version wrote it, which used another name for the number of calls."""
     if _OLDER_COUNT not in stored:
         return msgspec.json.decode(stored, type=StoredRun)
     values = msgspec.json.decode(stored)

@@ -54,6 +54,8 @@ def settle_runs(connection: Connection, number: int, *, clock: Callable[[], floa
 
 
 def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
+    """Ends the open runs with these ids: records calls without an outcome as unknown, then the end of each run, and updates its
+    row."""
     parameters = {"run_ids": run_ids}
     last = {row.run_id: row.last for row in connection.execute(_LAST, parameters)}
     calls = _calls(connection.execute(_CALLS, parameters))

@@ -81,6 +81,7 @@ class DatabaseStore:
         return bytes(rows[0].value) if rows else None
 
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """Returns the values of those keys that have a live document."""
         names, now = list(dict.fromkeys(map(stored_key, keys))), self._clock()
         values: dict[str, bytes] = {}
         for start in range(0, len(names), _AT_ONCE):
@@ -104,6 +105,7 @@ class DatabaseStore:
         await outcome(done)
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        """Writes several documents in one transaction: all or none."""
         # Sorted, because two processes that lock the same rows in different orders would wait for each other.
         rows = [self._row(kind, key, values[key], ttl) for key in sorted(values)]
         if not rows:
@@ -122,6 +124,8 @@ class DatabaseStore:
         ttl: float | None = None,
         owner: int | None = None,
     ) -> bool:
+        """Writes a document only if its present value is `expected` (None: there must be no live document). Returns True if it
+        was written."""
         now, row = self._clock(), self._row(kind, key, value, ttl)
 
         # A single statement, because another process could write between a read and a write.
@@ -141,6 +145,7 @@ class DatabaseStore:
         return await outcome(self._submit(exchange, owner))
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
+        """Deletes a document. Returns True if there was a live one."""
         is_document = (documents.c.kind == kind) & (documents.c.key == stored_key(key))
         expired = documents.c.expires <= self._clock()
 
@@ -151,6 +156,7 @@ class DatabaseStore:
         return await outcome(self._submit(remove, owner))
 
     async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
+        """Returns a page of the documents of a kind in the order of their keys. `cursor`: the last key of the previous page."""
         first = stored_key(prefix)
         behind = after_prefix(first)
         limits = {"first": first, "most": limit + 1}
@@ -164,6 +170,7 @@ class DatabaseStore:
         return DocumentPage(documents=page, cursor=page[-1].key if len(rows) > limit else None)
 
     async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
+        """Appends entries to a stream, and returns the position of the last one."""
         name = stored_key(stream)
 
         def add(connection: Connection) -> int:
@@ -214,6 +221,7 @@ class DatabaseStore:
 
 @cache
 def _scan(*, bounded: bool, continues: bool) -> Select[Any]:
+    """Returns the statement of a scan. `bounded`: with an upper end of the keys; `continues`: only keys after a cursor."""
     scan = _LIVE.where(documents.c.key >= bindparam("first"))
     if bounded:
         scan = scan.where(documents.c.key < bindparam("behind"))

@@ -31,6 +31,7 @@ def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], 
 
 @cache
 def _upsert(dialect: str, table: Table) -> Executable:
+    """Returns the statement that inserts a row, or overwrites the row with the same primary key."""
     keys = _keys(table)
     statement = _INSERT[dialect](table)
     resolved: Executable = statement.on_conflict_do_update(
@@ -41,6 +42,7 @@ def _upsert(dialect: str, table: Table) -> Executable:
 
 @cache
 def _insert_absent(dialect: str, table: Table) -> Executable:
+    """Returns the statement that inserts a row, or overwrites an expired row with the same primary key."""
     keys = _keys(table)
     statement = _INSERT[dialect](table).values({column.name: bindparam(column.name) for column in table.columns})
     resolved: Executable = statement.on_conflict_do_update(

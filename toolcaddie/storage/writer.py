@@ -99,6 +99,8 @@ class Writer:
                 complete()
 
     def _groups(self) -> Generator[list[_Job[Any]], None, None]:
+        """Yields groups of queued work, as soon as there is urgent work or others have waited long enough. Ends when the writer
+        is closed and the queue is empty."""
         while True:
             with self._wake:
                 self._wake.wait_for(lambda: self._queue or self._state == "closed")

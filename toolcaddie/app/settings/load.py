@@ -118,6 +118,7 @@ def names_variable(text: str) -> bool:
 
 
 def _settings_of(whole: Struct) -> Settings:
+    """Returns the settings from the decoded file (`whole`), whose tables have other types than the fields of `Settings`."""
     values = {name: getattr(whole, name) for name in whole.__struct_fields__}
     for name in LAID_OVER:
         values[name] = set_values(values[name])
@@ -132,6 +133,8 @@ def _settings_of(whole: Struct) -> Settings:
 
 
 def _part(table: Mapping[str, Any]) -> PartSettings:
+    """Returns a part from its table: `type` and `required` are settings of the table, all other keys are passed to the part's
+    factory."""
     config = {key: value for key, value in table.items() if key not in ("type", "required")}
     return PartSettings(type=table["type"], required=table.get("required", True), config=config)
 
@@ -164,6 +167,7 @@ def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> N
 
 
 def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, ...]) -> None:
+    """Raises `ConfigError` for a key that the type `kind` does not have, at any depth. `path`: the keys that lead to `data`."""
     columns = table_fields(kind)
     for key, value in _table(data).items():
         here = (*path, key)
@@ -191,6 +195,8 @@ def _check_named_tables(file: SettingsFile) -> None:
 
 
 def _convert(file: SettingsFile, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
+    """Returns `data` as a value of the type `kind`. Raises `ConfigError` with the line of a wrong value. `path`: the keys that
+    lead to `data`."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -256,6 +262,8 @@ def _check_parts(file: SettingsFile, registry: Registry) -> None:
 def _check_part(
     file: SettingsFile, registry: Registry, socket: str, table: Mapping[str, Any], path: tuple[str, ...]
 ) -> None:
+    """Raises `ConfigError` if the table of a part has no installed type, or settings that its factory does not take. `socket`:
+    the kind of part; `path`: the keys that lead to the table."""
     name = table.get("type")
     if not isinstance(name, str):
         there = ", ".join(registry.names(socket)) or "none is installed"
@@ -271,6 +279,7 @@ def _check_part(
 
 
 def _check_named(file: SettingsFile, registry: Registry, socket: str, name: str, path: tuple[str, ...]) -> None:
+    """Raises `ConfigError` if no part of that name is installed."""
     names = registry.names(socket)
     if name not in names:
         there = choices(name, names) if names else "none is installed; docs/settings.md says how a package brings one"
@@ -280,6 +289,7 @@ def _check_named(file: SettingsFile, registry: Registry, socket: str, name: str,
 def _check_config(
     file: SettingsFile, registry: Registry, socket: str, name: str, config: Mapping[str, Any], path: tuple[str, ...]
 ) -> None:
+    """Raises `ConfigError` if the settings of a part have an unknown key, a wrong value, or a secret."""
     kind = registry.config_type(socket, name)
     if kind.__struct_config__.forbid_unknown_fields:
         _refuse_unknown(file, config, kind, path)

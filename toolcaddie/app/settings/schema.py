@@ -123,6 +123,7 @@ def complaint(kind: Any, path: Sequence[str], what: str) -> str:
 
 
 def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
+    """Returns the type that a field of `Settings` has in a file, and its default there."""
     has_default = item.default is not msgspec.NODEFAULT
     default = item.default if has_default else msgspec.field(default_factory=item.default_factory)
     if item.name in LAID_OVER or item.name in DERIVED:
@@ -140,6 +141,7 @@ def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
 
 
 def _remedy(kind: Any, path: Sequence[str]) -> str:
+    """Returns the end of an error message: the values that are valid at this path. `kind`: the type of the whole table."""
     for name in path:
         kind = bare(kind)
         if inner := named_tables(kind):
@@ -159,6 +161,7 @@ def _members(kind: Any) -> Sequence[Any]:
 
 
 def _words(arm: Any) -> str:
+    """Returns a type in words, such as "a number above 0"."""
     if get_origin(arm) is Literal:
         return ", ".join(f'"{value}"' for value in get_args(arm))
     if is_list_of_tables(arm):
@@ -178,9 +181,11 @@ def _words(arm: Any) -> str:
 
 
 _BASES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+"""Words for the types of single values."""
 
 
 def _bounds(rule: Meta) -> str:
+    """Returns the condition of a type in words, such as "from 1 to 20"."""
     if rule.description is not None:
         return rule.description
     if rule.pattern is not None:

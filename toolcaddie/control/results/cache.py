@@ -31,7 +31,7 @@ OTHERS = "(others)"
 """Name under which the calls of further tools are counted, because the number of names is not limited."""
 
 _COUNTED_TOOLS = 1_000
-"""Largest number of tools whose calls are counted by name."""
+"""The largest number of tools whose calls are counted by name."""
 
 CacheKey = Callable[[str, Mapping[str, Any]], str]
 """Function from a tool's name and arguments to a text that is the same for equal calls."""
@@ -163,6 +163,7 @@ class Cache:
         return self._everything and not tool.annotations.read_only and tool.cache_ttl is None
 
     async def _run(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        """Runs the tool. If it may write, a new era begins, so that results cached before are not used any more."""
         if not self._writes(invocation.tool):
             return await call_next(invocation)
         try:
@@ -171,6 +172,7 @@ class Cache:
             await self._begin_era(invocation)
 
     async def _begin_era(self, invocation: Invocation) -> None:
+        """Begins a new era (the time between two writes) for the tenant and source of a call."""
         try:
             await self._store.put(_era_key(invocation), secrets.token_bytes(8), ttl=2 * self._ttl)
         except StorageError as error:
@@ -204,6 +206,7 @@ class Cache:
             return None
 
     async def _cached_result(self, key: str, invocation: Invocation) -> ToolResult | None:
+        """Returns the cached result of a key; None: there is none, or it cannot be read."""
         try:
             value = await self._store.get(key)
             result = None if value is None else _DECODER.decode(value)
@@ -216,6 +219,7 @@ class Cache:
         return None if result is None else replace(result, cached=True, tries=1)
 
     async def _store_result(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
+        """Stores a result for `ttl` seconds, unless it is an error or changes the run."""
         if result.is_error or result.effect is not None:
             return
         try:
@@ -229,6 +233,7 @@ class Cache:
                 self._count(invocation, "stored")
 
     def _count(self, invocation: Invocation, counter: _CounterName) -> None:
+        """Counts a call of a tool."""
         name = invocation.tool.name
         if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
             name = OTHERS

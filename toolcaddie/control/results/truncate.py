@@ -136,6 +136,7 @@ def _note(total: int, handle: str | None, offset: int) -> str:
 
 
 def _fits(structured: object, max_bytes: int) -> bool:
+    """Returns True if the structured value is JSON of at most `max_bytes`, or absent."""
     if structured is None:
         return True
     try:

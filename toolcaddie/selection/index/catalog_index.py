@@ -55,6 +55,7 @@ class Carried:
 
     @classmethod
     def nothing(cls, size: int) -> Carried:
+        """Returns the facts of an index that takes over nothing, for a catalog of `size` tools."""
         return cls(
             unknown=np.arange(size),
             core=np.zeros(size, dtype=np.bool_),

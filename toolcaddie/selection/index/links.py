@@ -139,6 +139,7 @@ class Links:
         return after
 
     def _begin(self, catalog: Catalog, finders: _Finders, returners: _Returners) -> None:
+        """Sets all attributes of a new object. `Links.changed` uses this too, so it is not part of `__init__`."""
         self._catalog = catalog
         self._finders = finders
         """For each thing, the tools that find something and whose names end in the thing. Each tool is stored with the stems of
@@ -187,6 +188,8 @@ class Links:
         return ordered
 
     def _givers(self, position: int, tool: Tool, need: _Need) -> Iterator[Link]:
+        """Yields links to the tools that return the thing a tool needs: first those whose output schema has its id, then those
+        whose names say that they find it. `tool` is at `position`."""
         returners = self._returners.get(need.stems, {})
         for giver in self._serving(returners, position, need):
             reason = f"returns {need.parameter}, which {tool.name} needs"
@@ -228,20 +231,25 @@ class Links:
                 yield giver
 
     def _near(self, tool: Tool, giver: int, weight: float) -> float:
+        """Returns the weight of a link: lower if the giver belongs to another source than the tool, and slightly higher if both
+        are in one category."""
         other = self._catalog.tools[giver]
         if other.source != tool.source:
             return weight * _ELSEWHERE
         return weight * (1.05 if other.category is not None and other.category == tool.category else 1.0)
 
     def _finds(self, giver: int) -> bool:
+        """Returns True if this tool finds things, by its name or because it only reads."""
         tool = self._catalog.tools[giver]
         return tool.annotations.read_only is True or not _FINDS.isdisjoint(split_words(tool.name))
 
     def _makes(self, giver: int) -> bool:
+        """Returns True if this tool makes new things, by its name."""
         tool = self._catalog.tools[giver]
         return tool.annotations.read_only is not True and not _MAKES.isdisjoint(split_words(tool.name))
 
     def _used_with(self, position: int, co_used: CoUsed) -> Sequence[tuple[int, float]]:
+        """Returns the tools that were used together with the tool at this position, each with its share."""
         last_co_used, neighbours = self._neighbours
         if last_co_used is not co_used:
             neighbours = self._read(co_used)
@@ -249,6 +257,7 @@ class Links:
         return neighbours.get(self._catalog.tools[position].name, ())
 
     def _read(self, co_used: CoUsed) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Returns the tools used together with each tool, by its name: their positions and shares, the highest share first."""
         neighbours: dict[str, list[tuple[int, float]]] = {}
         for (one, other), weight in co_used.items():
             place = self._catalog.position(other)
@@ -292,6 +301,7 @@ class Links:
         return needs
 
     def _read_needs(self, tool: Tool) -> Iterator[_Need]:
+        """Yields the things to which the required parameters of a tool refer."""
         for name in _required(tool.input_schema):
             thing = _thing(name)
             if thing == ():  # a bare "id" refers to the thing in the tool's name

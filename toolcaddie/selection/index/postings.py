@@ -123,6 +123,7 @@ class TermIndex:
 
     @classmethod
     def of(cls, catalog: Catalog) -> TermIndex:
+        """Returns the index of a catalog, made from all its tools."""
         vocabulary: dict[str, int] = {}
         languages = catalog_languages(catalog)
         terms, names = _entered(catalog.tools, catalog, languages, vocabulary)
@@ -295,6 +296,7 @@ class Postings:
         return values if self._rows is None else values[self._rows]
 
     def _counted(self, mask: Visible | None) -> Scope:
+        """Returns the counts among the tools that `mask` shows (None: all tools)."""
         term_index, visible = self.term_index, self.size
         having, in_names = term_index.having, term_index.in_names
         if mask is not None:

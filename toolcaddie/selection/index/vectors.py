@@ -71,11 +71,13 @@ class Vectors:
             log.info("vectors_all_compared", rows=len(self._matrix), hint=hint)
 
     def _of(self, queries: Floats, graph: Graph | None, mask: Visible | None) -> Floats:
+        """Returns the cosines of several queries to all rows, by the graph if there is one."""
         if graph is None:
             return self._all(queries, mask)
         return np.stack([self._one(graph, row, mask) for row in queries])
 
     def _all(self, queries: Floats, mask: Visible | None) -> Floats:
+        """Returns the cosines of several queries to all rows, by multiplication."""
         # One query at a time: one product of all queries takes four times as long, because it reads the matrix by columns.
         cosines: Floats = np.stack([self._matrix @ query for query in queries])
         if mask is not None:
@@ -83,6 +85,8 @@ class Vectors:
         return cosines
 
     def _one(self, graph: Graph, query: Floats, mask: Visible | None) -> Floats:
+        """Returns the cosines of one query: exact for the rows that the graph finds, and 0 for all others. If the graph finds too
+        few visible rows, all rows are compared."""
         rows = _rows(graph, query, mask)
         cosines: Floats = np.zeros(len(self._matrix), dtype=np.float32)
         if rows is None:

@@ -106,6 +106,7 @@ class Categories:
         return self._category_of
 
     def index(self, name: str) -> int | None:
+        """Returns the index of a category in the catalog, or None if there is no category of that name."""
         return self._index.get(name)
 
     def visible(self, mask: Visible | None) -> npt.NDArray[np.bool_]:
@@ -130,6 +131,7 @@ class Categories:
         return CategoryMatches(matched=matched, related=self._expanded(matched, visible))
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """Returns the ranking of all tools by the keywords in these words."""
         return self.ranking_of(self.matches(words, visible), visible)
 
     def ranking_of(self, matches: CategoryMatches, visible: Visible | None) -> Ranking:
@@ -155,6 +157,7 @@ class Categories:
         return [self.reasons_of(matches, position) for position in positions]
 
     def reasons_of(self, matches: CategoryMatches, position: int) -> tuple[str, ...]:
+        """Returns the reason why the category of the tool at this position fits; empty: it does not fit."""
         index = int(self._category_of[position])
         name = self._catalog.categories[index].name if index >= 0 else ""
         if (hit := matches.matched.get(index)) is not None:
@@ -174,6 +177,7 @@ class Categories:
             yield from self._owners[pattern]
 
     def _expanded(self, matched: Mapping[int, Hit], visible: npt.NDArray[np.bool_]) -> dict[int, Hit]:
+        """Returns the visible categories that are related to the matched ones, directly or by several steps, in catalog order."""
         added: dict[int, Hit] = {}
         frontier: Mapping[int, Hit] = matched
         steps = 0

@@ -97,6 +97,7 @@ class Spelling:
 
     @classmethod
     def of(cls, vocabulary: Mapping[str, int]) -> Spelling:
+        """Makes the `Spelling` of a vocabulary, a mapping from words to their numbers."""
         grams: dict[str, int] = {}
         table = _table_of(vocabulary, grams)
         alphabet = sorted(vocabulary)
@@ -164,6 +165,8 @@ class Characters:
         return Characters(postings, self._spelling.grown(postings.vocabulary))
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """Returns a score for each tool, scaled as the class says; 0 for a hidden tool, and for all tools if no word of the
+        catalog resembles a word of the request."""
         postings = self.postings
         scope = postings.scope(visible)
         query_terms = postings.query_terms(words)

@@ -116,6 +116,8 @@ class Embedding:
         )
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """Returns the nearness of every tool to the request, with the weight that this ranker gives itself. The weight is 0 if
+        the embedder can read nothing of the request."""
         scores = self._scores(words, visible)
         if scores is None:
             nothing = np.zeros(len(self._vectors), dtype=np.float32)

@@ -28,6 +28,7 @@ class Mentions:
         self.postings = postings
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """Returns for each tool the squared share of its name that the request mentions; 0 for a hidden tool."""
         postings = self.postings
         query_terms, scope = postings.query_terms(words), postings.scope(visible)
         ids = query_terms.ids

@@ -90,6 +90,7 @@ def _converted(definition: Definition, arguments: Mapping[str, Any], context: Ru
 
 
 def _validated(definition: Definition, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values as Python values. A number such as 5.0 is accepted for an integer, as JSON Schema allows it."""
     try:
         return definition.arguments.validate_json(msgspec.json.encode(values), strict=True)
     except ValidationError as error:
@@ -100,6 +101,7 @@ def _validated(definition: Definition, values: dict[str, Any]) -> dict[str, Any]
 
 
 def _is_about_whole_floats(error: ValidationError) -> bool:
+    """Returns True if the only errors are floats without a fraction where an integer is expected."""
     return any(
         item["type"] == "int_type" and isinstance(item["input"], float) and item["input"].is_integer()
         for item in error.errors(include_url=False, include_context=False)
@@ -107,6 +109,7 @@ def _is_about_whole_floats(error: ValidationError) -> bool:
 
 
 def _whole(value: Any) -> Any:
+    """Returns a JSON value with each float without a fraction as an integer, at every depth."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
@@ -152,6 +155,8 @@ def _placed(
 
 
 def _supplied_value(parameter: Parameter, definition: Definition, context: RunContext) -> Any:
+    """Returns the value that is passed to a parameter which the model does not fill in: the run's context, a dependency, or a
+    logger."""
     match parameter.role:
         case "context":
             return context
@@ -166,6 +171,7 @@ def _supplied_value(parameter: Parameter, definition: Definition, context: RunCo
 
 
 def _dependency(parameter: Parameter, context: RunContext) -> Any:
+    """Returns the dependency for a parameter. Raises `_RefusedError` if the application provides none."""
     assert parameter.dependency is not None, "a parameter of this role has a type"
     if parameter.dependency not in context.dependencies:
         raise _RefusedError(
@@ -193,6 +199,7 @@ def _is_cancelled() -> bool:
 
 
 def _described(error: Exception) -> str:
+    """Returns the type and the bounded message of an exception, for the model."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - its own __str__ is broken too

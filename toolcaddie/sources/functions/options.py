@@ -81,6 +81,8 @@ def options_of(function: Any) -> ToolOptions | None:
 
 
 def _mark(function: Any, options: ToolOptions) -> Any:
+    """Stores the options in an attribute of the function and returns it. A function that takes no attributes, or that is marked
+    already, is returned inside a `functools.partial`."""
     _check(function, options)
     bearer = function.__func__ if isinstance(function, classmethod | staticmethod) else function
     if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool, whose options add to the first ones
@@ -93,6 +95,8 @@ def _mark(function: Any, options: ToolOptions) -> Any:
 
 
 def _check(function: Any, options: ToolOptions) -> None:
+    """Raises `ConfigError` for an object that is no function, and for options that are unknown, wrong or contradict each
+    other."""
     if not callable(function) and not isinstance(function, classmethod | staticmethod):
         raise ConfigError(f"@tool marks functions, and {function!r:.80} is not one; write @tool above a function")
     place = place_of(function)

@@ -54,6 +54,8 @@ def _block(value: Any) -> Block:
 
 
 def _checked(result: ToolResult, *, content: Any) -> ToolResult:
+    """Returns a `ToolResult` that a function made, in a form that can be sent: without an effect on the run, and with JSON values
+    only. A wrong one becomes a failed result."""
     if not isinstance(content, str | tuple):
         return failed(
             f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text or blocks"
@@ -68,6 +70,7 @@ def _checked(result: ToolResult, *, content: Any) -> ToolResult:
 
 
 def _text_of(value: bytes) -> ToolResult:
+    """Returns bytes as text. Invalid UTF-8 is replaced, and a note says so."""
     try:
         return ToolResult(content=value.decode())
     except UnicodeDecodeError as error:

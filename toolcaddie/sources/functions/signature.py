@@ -117,6 +117,8 @@ def define(function: Callable[..., Any], *, source: str, dependencies: Collectio
 def _tool(
     name: str, source: str, options: ToolOptions, summary: str, schema: JsonObject, output: JsonObject | None
 ) -> Tool:
+    """Returns the tool with these options. `summary`: the docstring's text, used if the options have no description. `output`:
+    the output schema."""
     read_only, destructive = options.get("read_only"), options.get("destructive")
     return Tool(
         name=name,
@@ -156,6 +158,8 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def _signature_of(function: Callable[..., Any], place: str) -> tuple[inspect.Signature, dict[str, Any]]:
+    """Returns the signature of a function and its resolved annotations. Raises `CatalogError` for a generator, and for a function
+    or an annotation that cannot be read. `place`: name, file and line, for the message."""
     code = code_of(function)
     if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise CatalogError(f"{place} is a generator; a tool gives one result, so return a list")
@@ -181,6 +185,9 @@ def _parameters(
     fixed: frozenset[str],
     place: str,
 ) -> Iterator[Parameter]:
+    """Yields the parameters of a function, without those in `fixed` (values that a partial has set). `hints`: the annotations by
+    name; `described`: the docstring's sentences by name; `dependencies`: the types that the application provides. Raises
+    `CatalogError` for `*args`."""
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise CatalogError(
@@ -223,6 +230,8 @@ def _annotated_description(annotation: Any) -> str | None:
 
 
 def _role(name: str, annotation: Any) -> Role:
+    """Returns the source of a parameter's value, by its name and annotation: the model, the caller, the run's context, or a
+    logger."""
     for kind in _alternatives(annotation):
         if kind is RunContext:
             return "context"
@@ -274,6 +283,8 @@ _UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
 def _arguments(
     name: str, parameters: tuple[Parameter, ...], place: str
 ) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Returns the converter of the model's arguments, and the tool's input schema. Raises `CatalogError` naming the parameter
+    whose type has no schema."""
     visible = [parameter for parameter in parameters if parameter.role == "argument"]
     try:
         adapter = _adapter(name, visible)
@@ -291,6 +302,7 @@ def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str
 
 
 def _input_schema(adapter: TypeAdapter[dict[str, Any]], parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """Returns the schema of the arguments, with descriptions, defaults and the list of required ones."""
     generated = _json_schema(adapter)
     properties = generated.get("properties", {})
     for parameter in parameters:
@@ -318,6 +330,7 @@ def _advice(tool: str, parameters: Sequence[Parameter]) -> str:
 
 
 def _without_schema(parameters: Sequence[Parameter]) -> Parameter | None:
+    """Returns the first parameter whose type has no schema; None: all have one."""
     for parameter in parameters:
         try:
             _json_schema(_adapter("Alone", [parameter]))
@@ -339,6 +352,7 @@ class _Schema(GenerateJsonSchema):
 def _json_schema(
     adapter: TypeAdapter[Any], mode: Literal["validation", "serialization"] = "validation"
 ) -> dict[str, Any]:
+    """Returns the JSON schema of a type, without titles that only repeat a name."""
     schema = adapter.json_schema(schema_generator=_Schema, mode=mode)
     schema.pop("title", None)
     for name, body in schema.get("$defs", {}).items():
@@ -348,6 +362,7 @@ def _json_schema(
 
 
 def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
+    """Adds the description and the default of a parameter to its schema."""
     if parameter.description:
         schema.setdefault("description", parameter.description)
     if parameter.default is inspect.Parameter.empty or parameter.default is None:
@@ -359,6 +374,8 @@ def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
 
 
 def _output_schema(options: ToolOptions, annotation: Any, place: str) -> tuple[JsonObject | None, bool]:
+    """Returns the output schema that the options ask for (None: no schema), and True if it wraps the value as `{"result": ...}`.
+    Raises `CatalogError` for a return annotation without a schema."""
     option = options.get("output_schema", False)
     if option is False:
         return None, False

@@ -153,6 +153,8 @@ def _callables(target: Any) -> Iterator[Callable[..., Any]]:
 
 
 def _methods(target: Any) -> Iterator[Callable[..., Any]]:
+    """Yields the methods of an object that become tools: those marked @tool, otherwise the object itself if it is callable,
+    otherwise all public methods. Raises `CatalogError` if there are none."""
     methods = [
         (name, getattr(target, name))
         for name in dict.fromkeys(name for kind in reversed(type(target).__mro__) for name in vars(kind))

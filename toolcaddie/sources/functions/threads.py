@@ -38,6 +38,7 @@ class Workers:
         self._process = os.getpid()
 
     def start(self, job: Job) -> None:
+        """Runs a job at once, in a waiting thread or a new one."""
         if self._process != os.getpid():  # after a fork the threads exist only in the parent process
             self._process, self._idle = os.getpid(), []
         try:
@@ -48,6 +49,7 @@ class Workers:
         inbox.put(job)
 
     def _serve(self, inbox: SimpleQueue[Job]) -> None:
+        """The life of one thread: runs the jobs in its inbox, and ends after a job if enough other threads wait."""
         while True:
             settle = inbox.get()()
             stays = len(self._idle) < self._idle_threads
