@@ -119,6 +119,7 @@ class Bert:
         return unit(x.reshape(texts, tokens, -1).mean(axis=1))
 
     def _through(self, layer: Layer, x: Floats, texts: int, tokens: int) -> Floats:
+        """Returns the output of one layer. `x` has a row for each token of all texts."""
         attended = layer.gather(self._attention(layer.attend(x), texts, tokens))
         attended += x
         x = layer.gathered(attended)
@@ -127,6 +128,7 @@ class Bert:
         return layer.narrowed(narrowed)
 
     def _attention(self, x: Floats, texts: int, tokens: int) -> Floats:
+        """Returns the attention of each token to the tokens of its text. `x` has queries, keys and values side by side."""
         heads = self._shape.heads
         q, k, v = x.reshape(texts, tokens, 3, heads, -1).transpose(2, 0, 3, 1, 4)
         scores = q @ k.swapaxes(-1, -2)
@@ -211,6 +213,7 @@ def _norm(weights: Mapping[str, Floats], name: str, shape: Shape) -> Norm:
 
 
 def _layer(weights: Mapping[str, Floats], name: str, shape: Shape) -> Layer:
+    """Returns the weights of one layer. `name`: the beginning of their names in the checkpoint."""
     wide, inner = shape.width, shape.inner
     parts = [_linear(weights, f"{name}.attention.self.{part}", wide, wide) for part in ("query", "key", "value")]
     scale = np.float32((wide // shape.heads) ** -0.5)

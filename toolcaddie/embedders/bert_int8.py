@@ -43,6 +43,7 @@ class _Graph:
         self._weights: list[Any] = []
 
     def written(self, parts: Parts) -> bytes:
+        """Returns the serialized graph of a whole model with these weights."""
         x = self._norm(self._looked_up(parts), parts.norm)
         for layer in parts.layers:
             attended = self._linear(self._attention(self._linear(x, layer.attend)), layer.gather)
@@ -54,6 +55,7 @@ class _Graph:
         return self._model()
 
     def _looked_up(self, parts: Parts) -> str:
+        """Adds the nodes that turn token ids into embeddings, and returns the name of the result."""
         # Half floats halve the file; their error is a tenth of the error of the int8 weights.
         words = self._op("Gather", self._constant(parts.words.astype(np.float16)), INPUT)
         tokens = self._op("Shape", INPUT, start=1, end=2)
@@ -68,6 +70,7 @@ class _Graph:
         return self._op("MultiHeadAttention", *names, domain=_MICROSOFT, num_heads=self._shape.heads, scale=1.0)
 
     def _linear(self, x: str, linear: Linear) -> str:
+        """Adds a product with int8 weights, and returns the name of the result."""
         wide, out = linear.weight.shape
         rounded, scales = _rounded(linear.weight)
         weights = [self._constant(rounded), self._constant(scales), "", "", self._constant(linear.bias)]
@@ -93,6 +96,7 @@ class _Graph:
         return name
 
     def _model(self) -> bytes:
+        """Returns the finished graph as the bytes of an ONNX file."""
         ids = helper.make_tensor_value_info(INPUT, TensorProto.INT64, ["texts", "tokens"])
         vectors = helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", self._shape.width])
         graph = helper.make_graph(self._nodes, "bert", [ids], [vectors], self._weights)

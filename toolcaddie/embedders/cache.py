@@ -39,6 +39,7 @@ def keep(name: str, content: bytes) -> None:
 
 
 def _replace(folder: Path, name: str, content: bytes) -> None:
+    """Writes a file beside the old one and then renames it. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, unfinished = tempfile.mkstemp(prefix=f"{name}.", dir=folder)  # readable by its owner alone
     try:

@@ -97,6 +97,7 @@ class CatalogVectors:
         await self.prepared.close()
 
     async def _prepared(self, catalog: Catalog) -> None:
+        """Prepares a catalog in a background task. Errors are logged and not raised."""
         try:
             await self._prepare(catalog)
         except (ProviderError, ConfigError):
@@ -105,6 +106,7 @@ class CatalogVectors:
             log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))
 
     async def _prepare(self, catalog: Catalog) -> None:
+        """Makes the vectors of a catalog and marks it as ready. Raises the errors of the embedder."""
         started = time.monotonic()
         operator_texts, client_texts = await asyncio.to_thread(self._texts_by_owner, catalog)
         async with self._one_at_a_time():

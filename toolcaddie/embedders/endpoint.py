@@ -44,6 +44,7 @@ _MAX_ERROR = 64 * 1024
 _SECONDS = 30.0
 """Timeout of one request in seconds. Callers that wait for vectors have a shorter timeout of their own."""
 _TRIES = 3
+"""The largest number of requests for the same texts."""
 _FIRST_WAIT = 0.5
 """Seconds until the first retry; the time doubles with each further one."""
 _LONGEST_WAIT = 20.0
@@ -115,6 +116,7 @@ class Endpoint:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _embedded(self, texts: list[str]) -> Floats:
+        """Returns the vectors of the texts of one request, after retries if the server fails."""
         body: dict[str, Any] = {"model": self._model, "input": [_encodable(text) for text in texts]}
         body["encoding_format"] = "float"
         if self._requested_dimensions is not None:
@@ -134,6 +136,8 @@ class Endpoint:
         return min(_FIRST_WAIT * 2**attempt if requested is None else requested, self._longest_wait)
 
     async def _answer(self, body: bytes) -> bytes:
+        """Sends a request and returns the body of its answer. Raises a subclass of `ProviderError` if the server cannot be
+        reached or refuses."""
         headers = {"content-type": "application/json"}
         if self._secret:
             headers["authorization"] = f"Bearer {self._secret}"
@@ -153,6 +157,7 @@ class Endpoint:
             raise ProviderUnavailableError(self._keyless(f"{self._who} cannot be reached: {error}")) from error
 
     async def _refused(self, response: aiohttp.ClientResponse) -> ProviderError:
+        """Returns the error for an answer with an error status, with the server's own words."""
         try:
             body = (await response.content.read(_MAX_ERROR)).decode("utf-8", "replace")
         except (aiohttp.ClientError, TimeoutError):
@@ -167,6 +172,8 @@ class Endpoint:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def _vectors(self, answer: bytes, count: int) -> Floats:
+        """Returns the vectors in an answer, each scaled to length 1. Raises `ProviderProtocolError` unless the answer has `count`
+        vectors of finite numbers and of the expected length."""
         try:
             items = msgspec.json.decode(answer, type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -223,6 +230,7 @@ class _Answer(Struct):
 
 
 def _checked(text: str) -> URL:
+    """Returns the address for requests of vectors below the base URL. Raises `ConfigError` for a URL that cannot be used."""
     try:
         url = URL(text.strip())
     except ValueError as error:
@@ -237,6 +245,7 @@ def _checked(text: str) -> URL:
 
 
 def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
+    """Yields the indexes of the texts in `places`, divided into requests within the limits of size."""
     batch: list[int] = []
     size = 0
     for place in places:
@@ -260,6 +269,7 @@ def _listed(sizes: set[int]) -> str:
 
 
 def _kind_of(status: int) -> type[ProviderError]:
+    """Returns the class of the error for an HTTP status."""
     if status in (401, 403):
         return ProviderAuthError
     if status == 429:

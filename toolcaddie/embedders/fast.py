@@ -40,6 +40,7 @@ class FastEmbed:
             ) from error
 
     def embed(self, texts: Sequence[str]) -> Floats:
+        """Returns float32 [texts, dimensions], each row of length 1; zeros for a blank text."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         places = [place for place, text in enumerate(texts) if text.strip()]
         if places:

@@ -48,6 +48,7 @@ def minilm(*, runtime: Runtime = "auto") -> Embedder:
 
 
 def _int8() -> Embedder:
+    """Returns the model with int8 weights in onnxruntime. Its graph is built only if the cache folder has none."""
     needed = partial(_needed, what="the runtime 'onnx' of the embedder 'minilm'", commands=_MINILM_COMMANDS)
     fast = needed("minilm_int8")
 

@@ -36,6 +36,7 @@ def minilm_int8(make_graph: Callable[[], bytes]) -> MiniLM:
 
 
 def _cached_session(name: str) -> Session | None:
+    """Returns the model from the cached graph of this name; None: there is none, or it is damaged."""
     graph = cached(name)
     if graph is None:
         return None
@@ -47,6 +48,7 @@ def _cached_session(name: str) -> Session | None:
 
 
 def _new_session(name: str, graph: bytes) -> Session:
+    """Returns the model from a new graph, which is then cached. Raises `ConfigError` if onnxruntime cannot run it."""
     try:
         session = Session(graph)
     except Exception as error:  # onnxruntime raises classes of its own, none of which is public

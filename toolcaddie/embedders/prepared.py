@@ -166,6 +166,8 @@ class Prepared:
     # --- sources of vectors -------------------------------------------------------------------------------------------
 
     async def _fresh_rows(self, texts: list[str]) -> list[bytes]:
+        """Returns vectors that the source makes now, as rows of half floats. Raises `ProviderProtocolError` if their length has
+        changed."""
         source = self._source
         if isinstance(source, RemoteEmbedder):
             rows = _rows(await source.fetch(texts), len(texts), source.name)
@@ -211,6 +213,8 @@ class Prepared:
         return await asyncio.to_thread(self._loaded, values)
 
     def _loaded(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
+        """Caches stored vectors in memory and returns them by the digest of their text. Those of a wrong length or with wrong
+        numbers are omitted."""
         sizes = {len(value) for value in values.values()}
         if not self.dimensions and len(sizes) == 1:
             self._dimensions = sizes.pop() // _BYTES_A_NUMBER
@@ -226,6 +230,7 @@ class Prepared:
         return rows
 
     async def _write(self, rows: Mapping[bytes, bytes]) -> None:
+        """Stores vectors in the documents, if there are any. A failure is logged."""
         if self._documents is None:
             return
         try:
@@ -242,6 +247,7 @@ class Prepared:
     # --- a source that fails ------------------------------------------------------------------------------------------
 
     def _failed(self, error: Exception) -> None:
+        """Notes a failure of the source: it gets no request for `PAUSE` seconds. Only the first of several failures is logged."""
         self._down_until = self._clock() + PAUSE
         self._problem = _error_sentence(error) or f"no answer within {self._patience:g} s"
         if not self._down:

@@ -57,6 +57,8 @@ class Batch:
             raise
 
     async def _run_all(self, *, together: bool) -> None:
+        """Runs all calls. One after another, the first error stops the batch; together, the first error is raised after all calls
+        have ended."""
         if not together or len(self._admitted) < 2:
             for index in self._admitted:
                 await self._run_call(index)
@@ -99,6 +101,7 @@ class Batch:
         )
 
     async def _run_call(self, index: int) -> None:
+        """Runs the call with this index in the answer, unless an earlier call has broken the batch."""
         run, call = self._run, self._admitted[index]
         try:
             self._raise_if_broken()

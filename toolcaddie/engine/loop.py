@@ -85,6 +85,7 @@ async def _steps(run: Run, step: Step) -> Step:
 
 
 def _result(run: Run, step: Step) -> RunResult:
+    """Returns the result of a run from its last step."""
     state = step.state
     return RunResult(
         run_id=state.run_id,

@@ -102,6 +102,8 @@ class Assessed:
 
     @cached_property
     def no_fit(self) -> NoFit:
+        """Returns the figures of "nothing fits": how well the fit of the best tool separates requests that some tool fits from
+        the others."""
         fits = [bool(request.gold) for request in self.requests]
         values = [float(outcome.nothing) for outcome in self.outcomes]
         groups = [request.group for request in self.requests]
@@ -209,6 +211,8 @@ class Assessed:
         return (self.catalog.tools[places[0]].category if places else None) or ""
 
     def _by(self, kind: Callable[[LabelledRequest], str]) -> dict[str, tuple[int, Estimate]]:
+        """Returns for each kind of request the number of requests and their recall@5, the most frequent kind first. `kind`
+        returns the kind of a request."""
         members: dict[str, list[tuple[float, str]]] = {}
         for value, request in zip(self.values("recall@5"), self.fitting, strict=True):
             members.setdefault(kind(request), []).append((value, request.group))
@@ -242,6 +246,7 @@ def assess(
 
 
 def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
+    """Selects and ranks tools for one request."""
     started = time.perf_counter()
     selection = finder.select(request.messages)
     seconds = time.perf_counter() - started

@@ -72,6 +72,7 @@ def read_requests(path: Path) -> list[LabelledRequest]:
 
 
 def _lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
+    """Yields the lines of a file that are not blank, each with its number and decoded as `kind`. Raises `ConfigError`."""
     decoder = msgspec.json.Decoder(kind)
     try:
         with path.open("rb") as file:

@@ -40,6 +40,8 @@ class PresetFinder:
         return self.selector.select(self.view, self.query(RunRequest(messages=messages)), self.preset.budget)
 
     def ranked(self, messages: Sequence[Message], limit: int) -> Ranked:
+        """Returns at most `limit` tools for a conversation, the best first, and the score of the best one. Without a ranking,
+        that score is 1 if something matched, else 0."""
         query = self.query(RunRequest(messages=messages))
         if any(name != "categories" for name in self.preset.selection.rankers):
             return self.selector.ranked(self.view, query, limit)

@@ -217,6 +217,7 @@ def _tokens(
 
 
 def _run(rows: Sequence[EventRecord]) -> _Run:
+    """Returns the figures of one run from its rows in the trail."""
     answers = [_row_of(row.data, _AnswerRow) for row in rows if row.kind == "model_answered"]
     ends = [_row_of(row.data, _EndRow) for row in rows if row.kind in ("run_finished", "run_failed")]
     attempts_by_request = [answer.attempts for answer in answers] + [end.attempts for end in ends]

@@ -168,6 +168,8 @@ class _Hints:
         self._requests_with = Counter(stem for stems in self._stems.values() for stem in stems)
 
     def hints_for(self, name: str, requests: Sequence[Missed], support: int) -> tuple[Hint, ...]:
+        """Returns the hints for a tool from the requests that missed it, the most distinctive first. `support`: the smallest
+        number of requests that must contain a hint."""
         tool = self._catalog.get(name)
         assert tool is not None
         own_stems = self._document_stems([word for words in document(tool, self._catalog).values() for word in words])

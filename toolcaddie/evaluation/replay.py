@@ -96,6 +96,7 @@ def check_replayable(run: RecordedRun) -> None:
 
 
 def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
+    """Returns the reasons why the comparison is not exact, such as a changed catalog."""
     notes = []
     if run.catalog_version != catalog.version:
         missing_names = [name for name in run.selected if catalog.position(name) is None]

@@ -189,6 +189,7 @@ def _categories(runs: Iterable[RecordedRun], catalog: Catalog | None) -> Categor
 
 
 def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: CategoryOf) -> tuple[ToolUse, ...]:
+    """Returns the use of each tool of the catalog and of the runs, the most called first."""
     selected: Counter[str] = Counter()
     deliveries: Counter[str] = Counter()
     idle: Counter[str] = Counter()
@@ -233,6 +234,7 @@ def _mean_size(runs: Iterable[RecordedRun]) -> float:
 
 
 def _category_uses(runs: Iterable[RecordedRun], category_of: CategoryOf) -> tuple[CategoryUse, ...]:
+    """Returns the use of each category that occurs in the runs, the most called first."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for run in runs:
         matched = set(run.matched)
@@ -251,6 +253,7 @@ def _category_uses(runs: Iterable[RecordedRun], category_of: CategoryOf) -> tupl
 
 
 def _tokens(runs: Iterable[RecordedRun], tools: Iterable[ToolUse], catalog: Catalog | None) -> Tokens:
+    """Returns the tokens of definitions in all requests to the model, and those of tools that were not called."""
     names = {tool.name for tool in catalog or ()}
     idle = [use for use in tools if use.tokens]
     return Tokens(

@@ -280,6 +280,7 @@ def _models(
     config: ToolConfig | None,
     capabilities: Sequence[Capabilities],
 ) -> ModelSide:
+    """Returns the provider to ask with its fallbacks. `config` may name the provider that is asked if a forced call fails."""
     forced_fallback = None if config is None else config.fallback_provider
     return ModelSide(
         provider=entry.provider,
@@ -294,6 +295,8 @@ def _models(
 def _rankers(
     others: Mapping[str, RankerFactory] | None, vectors: Vectors | None, experience: learning.Experience | None
 ) -> Mapping[str, RankerFactory]:
+    """Returns the caller's rankers (`others`), with the ranking by meaning if there are `vectors`, and the ranking by experience
+    if there is an `experience`."""
     rankers = dict(others or {})
     if vectors is not None:
         rankers[EMBEDDING] = vectors.ranker

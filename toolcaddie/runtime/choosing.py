@@ -78,6 +78,7 @@ def choose_now(search: Search, view: View, setup: Setup) -> Choice:
 
 
 async def _select(search: Search, view: View, setup: Setup, offload: Offload | None) -> Selection:
+    """Selects tools, outside of the event loop if `offload` is set."""
     if offload is None:
         return _selection(search, view, setup)
     selection: Selection = await offload(_selection, search, view, setup)
@@ -85,6 +86,8 @@ async def _select(search: Search, view: View, setup: Setup, offload: Offload | N
 
 
 def _selection(search: Search, view: View, setup: Setup) -> Selection:
+    """Returns the selection by the exposure of the preset: `compact` selects nothing, because meta tools are sent instead; `all`
+    takes every tool; otherwise the selector selects."""
     preset = setup.preset
     if preset.exposure == "compact":
         return Selection(catalog_size=len(view), tokens_all=definition_tokens(view))

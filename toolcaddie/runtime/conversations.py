@@ -88,6 +88,7 @@ class Conversations:
 
 
 def _conversation(state: RunState, *, at: float) -> Conversation:
+    """Returns what a conversation has been sent by the end of a run. `at`: the present time in seconds since the epoch."""
     return Conversation(
         delivered=state.delivered,
         meta=any(name != READ_RESULT for name in state.meta),

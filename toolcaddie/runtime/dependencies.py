@@ -56,6 +56,8 @@ class Dependencies:
 
 
 def _type(value: Any) -> type:
+    """Returns the type by which tools ask for an object, or the object itself if it is a type. Raises `ConfigError` for a
+    built-in type."""
     kind = value if isinstance(value, type) else type(value)
     if kind.__module__ == "builtins":
         raise ConfigError(

@@ -36,6 +36,7 @@ async def with_instructions(
 
 
 async def _text(instructions: Instructions | None, context: RunContext) -> str:
+    """Returns the instructions as a text; a function is called for it. Raises `RequestError` if it returns something else."""
     if instructions is None or isinstance(instructions, str):
         return instructions or ""
     text = instructions(context)

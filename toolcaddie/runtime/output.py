@@ -152,6 +152,7 @@ def with_value(result: RunResult, output: Output | None) -> RunResult:
 
 @lru_cache(maxsize=64)
 def _of_type(kind: Any) -> Output:
+    """Returns the output type for a Python type. Raises `RequestError` if it has no JSON schema."""
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
         schema = adapter.json_schema()
@@ -170,6 +171,7 @@ def _inlined(schema: JsonObject) -> JsonObject:
 
 
 def _validated(adapter: TypeAdapter[Any], answer: Any) -> Any:
+    """Returns the answer converted to the Python type. Raises `OutputError` for an answer that does not fit the type."""
     try:
         # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
         return adapter.validate_json(msgspec.json.encode(answer), strict=True)

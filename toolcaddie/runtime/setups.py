@@ -97,6 +97,7 @@ class Setups:
         return (request.model or self._model).removeprefix(f"{self._models.provider.name}:")
 
     def _setup(self, name: str | None, capabilities: Capabilities) -> Setup:
+        """Makes the setup of a preset (None: the default one) for models with these capabilities."""
         effective = self._default_preset if name is None else preset(name)
         effective = configured(capped(effective, capabilities), self._config)
         effective = with_signals(

@@ -70,6 +70,7 @@ def html_report(assessed: Sequence[Assessed], comparisons: Sequence[Compared] = 
 
 
 def _header(assessed: Sequence[Assessed], title: str) -> str:
+    """Returns the head of the report: its title, and the catalog and requests that were measured."""
     first = assessed[0]
     none_fits = len(first.requests) - len(first.fitting)
     groups = len({request.group for request in first.requests})
@@ -82,6 +83,7 @@ def _header(assessed: Sequence[Assessed], title: str) -> str:
 
 
 def _tiles(first: Assessed) -> str:
+    """Returns the tiles with the main figures of the first configuration."""
     share = first.tokens.value / first.tokens_all if first.tokens_all else 0.0
     tiles = [
         _tile("recall@5", f"{first.metrics['recall@5'].value:.3f}", _between(first.metrics["recall@5"])),
@@ -97,6 +99,7 @@ def _tiles(first: Assessed) -> str:
 
 
 def _tile(name: str, value: str, between: str) -> str:
+    """Returns one tile. `between`: the interval of its value."""
     return (
         f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
         f'<div class="between">{escape(between)}</div></div>'
@@ -104,6 +107,7 @@ def _tile(name: str, value: str, between: str) -> str:
 
 
 def _legend(assessed: Sequence[Assessed]) -> str:
+    """Returns the names of the configurations with their colours."""
     if len(assessed) < 2:
         return ""
     names = "".join(
@@ -113,6 +117,7 @@ def _legend(assessed: Sequence[Assessed]) -> str:
 
 
 def _table(assessed: Sequence[Assessed]) -> str:
+    """Returns the table of all figures, with a column for each configuration."""
     heads = ("recall@1", "recall@5", "complete@10", "ndcg@10", "recall@sent")
     top = "".join(f'<th class="n">{name}</th>' for name in heads)
     rows = []
@@ -142,6 +147,7 @@ def _table(assessed: Sequence[Assessed]) -> str:
 
 
 def _compared(comparisons: Sequence[Compared], assessed: Sequence[Assessed]) -> str:
+    """Returns the table of differences between the configurations."""
     if not comparisons:
         return ""
     place = {each.name: number for number, each in enumerate(assessed)}
@@ -178,6 +184,7 @@ def _tone(each: Compared) -> str:
 
 
 def _metrics(assessed: Sequence[Assessed]) -> str:
+    """Returns the plot of the main metrics with their intervals."""
     rows = [
         Row(
             label=name,
@@ -194,6 +201,7 @@ def _metrics(assessed: Sequence[Assessed]) -> str:
 
 
 def _recall_by_places(assessed: Sequence[Assessed]) -> str:
+    """Returns the plot of recall by the number of ranked tools."""
     series = []
     for each in assessed:
         curve = each.recall_curve()
@@ -209,6 +217,7 @@ def _recall_by_places(assessed: Sequence[Assessed]) -> str:
 
 
 def _recall_by_tokens(assessed: Sequence[Assessed]) -> str:
+    """Returns the plot of recall by the tokens that the ranked tools take."""
     series, marks = [], []
     for number, each in enumerate(assessed):
         points = list(zip(each.tokens_curve(), (value.value for value in each.recall_curve()), strict=True))
@@ -260,6 +269,7 @@ def _bin(part: np.ndarray) -> tuple[float, float, float]:
 
 
 def _roc(assessed: Sequence[Assessed]) -> str:
+    """Returns the plot of the ROC curve of "nothing fits"; empty if the requests have none."""
     series = [Series(name=each.name, points=points, marked=False) for each in assessed if (points := each.roc())]
     if not series:
         return ""
@@ -291,6 +301,7 @@ def _roc(assessed: Sequence[Assessed]) -> str:
 
 
 def _fits(first: Assessed) -> str:
+    """Returns the histograms of the fit, for requests that some tool fits and for the others."""
     fits = np.array([outcome.fit for outcome in first.outcomes])
     some = np.array([bool(request.gold) for request in first.requests])
     if some.all():
@@ -310,6 +321,7 @@ def _fits(first: Assessed) -> str:
 
 
 def _categories(first: Assessed) -> str:
+    """Returns the plot of recall by category."""
     categories = [(name or "(no category)", *each) for name, each in first.by_category().items()]
     if len(categories) < 2:
         return ""
@@ -327,6 +339,7 @@ def _categories(first: Assessed) -> str:
 
 
 def _kinds(first: Assessed) -> str:
+    """Returns the plot of recall by kind of request."""
     kinds = first.by_kind()
     if len(kinds) < 2:
         return ""
@@ -342,6 +355,7 @@ def _kinds(first: Assessed) -> str:
 
 
 def _worst(first: Assessed) -> str:
+    """Returns the list of the requests that were served worst."""
     rows = [_request(request, outcome) for request, outcome in first.misses(WORST)]
     if not rows:
         return _section("Served worst", f"{first.name} finds every right tool among the first five.", "")
@@ -351,6 +365,7 @@ def _worst(first: Assessed) -> str:
 
 
 def _request(request: LabelledRequest, outcome: Outcome) -> str:
+    """Returns one of these requests: its messages, its right tools, and the ranking."""
     earlier = len(request.messages) - 1
     earlier_html = ""
     if earlier:
@@ -374,6 +389,7 @@ def _request(request: LabelledRequest, outcome: Outcome) -> str:
 
 
 def _place(outcome: Outcome, name: str) -> str:
+    """Returns the rank of a right tool in words, and whether the tool was sent."""
     suffix = ", sent" if name in outcome.sent_names else ""
     return (
         f"{outcome.names.index(name) + 1}{suffix}"
@@ -383,6 +399,7 @@ def _place(outcome: Outcome, name: str) -> str:
 
 
 def _footer(first: Assessed) -> str:
+    """Returns the end of the report, with notes on the figures."""
     text = (
         f"Catalog version {first.catalog.version[:12]}. Tokens are an estimate from the size of the definitions, meta tools "
         "aside. Latency is the wall-clock time from the messages to the selection, one request after the other on one core. "

@@ -161,16 +161,19 @@ class _Frame:
     top: float = 12.0
 
     def x(self, value: float) -> float:
+        """Returns the horizontal place of a value."""
         low, high = self.x_range
         share = (value - low) / (high - low) if high > low else 0.5
         return self.left + min(1.0, max(0.0, share)) * (WIDTH - self.left - self.right)
 
     def y(self, value: float) -> float:
+        """Returns the vertical place of a value."""
         low, high = self.y_range
         share = (value - low) / (high - low) if high > low else 0.5
         return self.height - self.bottom - min(1.0, max(0.0, share)) * (self.height - self.bottom - self.top)
 
     def grid(self, x: str, y: str, *, percent: bool = False) -> str:
+        """Returns the grid with both axes. `x`, `y`: their names; `percent`: shows the y axis in percent."""
         base, end = self.height - self.bottom, WIDTH - self.right
         parts = []
         for value in _ticks(*self.y_range):
@@ -187,6 +190,7 @@ class _Frame:
         return "".join(parts)
 
     def columns(self, *, signed: bool) -> str:
+        """Returns vertical grid lines with the numbers of the x axis. `signed`: the numbers have signs."""
         base = self.height - self.bottom
         parts = []
         for value in _ticks(*self.x_range):
@@ -214,6 +218,7 @@ class _Frame:
         return f'<path class="{kind}" d="{d}"><title>{escape(text)}</title></path>'
 
     def whisker(self, whisker: Whisker, y: float) -> str:
+        """Returns a dot with its interval as a line, at the height `y`."""
         low, high, at = self.x(whisker.low), self.x(whisker.high), self.x(whisker.value)
         kind = f"s{whisker.series % 6}"
         title = escape(whisker.text or f"{whisker.value:.3f} [{whisker.low:.3f}, {whisker.high:.3f}]")

@@ -141,6 +141,7 @@ class ScriptedModel:
         self.misses += sum(need.tool not in self._progress.served for need in self._progress.turn.needs)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answers a request by the script, records the request, and advances the clock by the time that the answer takes."""
         after_reveal = self._progress.revealed
         calls = tuple(self._calls_of(request))
         text = None if calls else self._progress.turn.answer
@@ -172,6 +173,7 @@ class ScriptedModel:
         """Does nothing: there is nothing to close."""
 
     def _usage(self, rendered: RenderedRequest) -> Usage:
+        """Returns the usage that the provider would report, with the cached tokens by the price rule."""
         bill = Bill() if self._cache is None else self._cache.bill(rendered.prompt, rendered.at, marked=rendered.marked)
         return Usage(
             input_tokens=rendered.prompt.tokens,

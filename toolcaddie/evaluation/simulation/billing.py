@@ -262,6 +262,7 @@ class PromptCache:
         return self._bill_of(read_tokens, written_tokens, prompt.tokens - read_tokens - written_tokens, output_tokens)
 
     def _automatic(self, prompt: Prompt, at: float) -> tuple[int, int]:
+        """Returns the tokens of a prompt that are read and written, for a cache that finds common prefixes by itself."""
         cache = self.rule.cache
         alive = [(prefix, sent_at) for prefix, sent_at in self._prompts if at - sent_at <= cache.lifetime]
         common = [_common(prefix, prompt) for prefix, _ in alive]
@@ -274,6 +275,8 @@ class PromptCache:
         return read_tokens, prompt.tokens - read_tokens if prompt.tokens >= cache.minimum else 0
 
     def _breakpoints(self, prompt: Prompt, at: float) -> tuple[int, int]:
+        """Returns the tokens of a prompt that are read and written, for a cache that stores only prefixes ending at the
+        breakpoints of a request."""
         cache = self.rule.cache
         self._marked = {key: used_at for key, used_at in self._marked.items() if at - used_at <= cache.lifetime}
         ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.before_last, "last": len(prompt.chain)}
@@ -295,6 +298,7 @@ class PromptCache:
         return next((at for at in range(count, furthest, -1) if prompt.chain[at - 1] in self._marked), 0)
 
     def _bill_of(self, read_tokens: int, written_tokens: int, plain: int, output: int) -> Bill:
+        """Returns the bill for these numbers of tokens, by the prices of the rule."""
         prices = self.rule.prices
         dollars = (
             read_tokens * prices.cached

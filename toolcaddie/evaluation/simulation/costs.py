@@ -150,6 +150,8 @@ async def play(
 async def _talk(
     script: Script, answers: Answers, model: ScriptedModel, tools: ScriptedTools, clock: Clock, *, remembered: bool
 ) -> None:
+    """Plays one script: sends the user's message of each turn through the runtime. `remembered`: the runtime remembers the
+    conversation between turns."""
     messages: tuple[Message, ...] = (Message(role="system", content=script.system),)
     for number, turn in enumerate(script.turns):
         clock.advance(turn.gap)
@@ -264,6 +266,7 @@ def report(model: str, tools: int, conversations_by_strategy: Mapping[str, Seque
 
 
 def _costs(strategy: str, conversations: Sequence[Conversation]) -> StrategyCosts:
+    """Returns the figures of one strategy from all its conversations."""
     bill = sum((conversation.bill for conversation in conversations), Bill())
     return StrategyCosts(
         strategy=strategy,

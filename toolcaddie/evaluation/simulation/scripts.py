@@ -101,6 +101,7 @@ def _category(area: str, words: _Vocabulary) -> Category:
 
 
 def _tool(area: str, thing: str, doing: str, words: _Vocabulary) -> Tool:
+    """Returns a generated tool. `area`: its category; `thing` and `doing`: the object and the action in its name."""
     words_of_thing, action = thing.replace("_", " "), words.doings[doing]
     properties: dict[str, Any] = {}
     for group in action.parameters:
@@ -172,6 +173,7 @@ def _topics(catalog: Catalog) -> list[tuple[Tool, ...]]:
 
 
 def _script(topics: Sequence[tuple[Tool, ...]], number: int, dice: Random) -> Script:
+    """Returns one generated conversation. `topics`: the tools of each category; `dice`: the source of all random choices."""
     words = _vocabulary()
     turns: list[Turn] = []
     visited: list[tuple[Tool, ...]] = []
@@ -189,6 +191,8 @@ def _script(topics: Sequence[tuple[Tool, ...]], number: int, dice: Random) -> Sc
 def _turn(
     topic: tuple[Tool, ...], last: Tool | None, *, first: bool, dice: Random, words: _Vocabulary
 ) -> tuple[Turn, Tool | None]:
+    """Returns a generated turn on a topic, and the last tool that it needs. `last`: the last tool of the turn before; `first`:
+    True for the first turn of the conversation."""
     gap = 0.0 if first else _gap(dice)
     answer = _answer(dice, words)
     if last is not None and dice.random() < _FOLLOWS_UP:
@@ -212,6 +216,8 @@ def _gap(dice: Random) -> float:
 
 
 def _need(tool: Tool, phrase: str, dice: Random) -> Need:
+    """Returns the call of a tool that a turn needs, with generated arguments and result. `phrase`: the words of the request for
+    it."""
     return Need(
         tool=tool.name,
         words=phrase,
@@ -274,6 +280,7 @@ def _records(dice: Random, tokens: int) -> str:
 
 @lru_cache(maxsize=1)
 def _page() -> str:
+    """Returns a long text of invented records as JSON objects, the same in every process."""
     dice = Random("records")
     rows: list[str] = []
     while sum(map(len, rows)) < _PAGE_BYTES:
@@ -314,6 +321,7 @@ def example_arguments(schema: JsonObject, dice: Random) -> dict[str, Any]:
 
 
 def _example(schema: JsonObject, dice: Random) -> Any:
+    """Returns a value that fits a schema."""
     if schema.get("enum"):
         return dice.choice(schema["enum"])
     kind = schema.get("type")
@@ -362,6 +370,7 @@ class _Vocabulary:
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> _Vocabulary:
+    """Returns the words of the file `vocabulary.toml`, from which catalogs and conversations are generated."""
     content = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
     things = {area: dict(pair.split("=") for pair in text.split(", ")) for area, text in content["things"].items()}
     doings = {doing: [part.strip() for part in text.split("|")] for doing, text in content["doings"].items()}

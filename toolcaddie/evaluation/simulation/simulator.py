@@ -112,6 +112,7 @@ def simulate(
 
 
 def _pieces(simulation: Simulation) -> Iterator[_Work]:
+    """Yields the pieces of work of a simulation."""
     for place, catalog in enumerate(simulation.catalogs):
         for strategy in simulation.strategies:
             groups = (
@@ -138,6 +139,7 @@ def _models(strategy: str, models: Sequence[str]) -> list[str]:
 
 
 def _distributed(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, _Conversations]]:
+    """Yields each piece of work with its conversations, as they are finished, in this process or in several."""
     if workers == 1 or len(pieces) == 1:
         for piece in pieces:
             yield piece, _run_piece(piece)
@@ -160,6 +162,7 @@ def _run_piece(piece: _Work) -> _Conversations:
 
 
 async def _play_piece(piece: _Work) -> _Conversations:
+    """Plays the scripts of a piece, and returns them billed for each of its models."""
     catalog = piece.catalog
     if isinstance(catalog, int):
         catalog = generated_catalog(catalog, piece.seed)
@@ -197,6 +200,7 @@ def runtime_for(stage: Stage) -> Answers:
 
 
 def _preset(strategy: str) -> Preset:
+    """Returns the preset that sends tools as the strategy of this name does."""
     default = PRESETS["default"]
     match strategy:
         case "all":
