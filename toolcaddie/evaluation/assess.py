@@ -272,6 +272,7 @@ def figure_of(metric: str) -> Figure:
 
 
 COMPARED = ("recall@5", "complete@10", "ndcg@10", "recall@sent")
+"""The metrics in which two configurations are compared by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

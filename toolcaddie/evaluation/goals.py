@@ -30,6 +30,7 @@ COST = 0.3
 _AT_ONCE = 200
 """Number of runs whose rows are in memory together."""
 _KINDS = ("model_answered", "call_finished", "run_finished", "run_failed")
+"""Kinds of the events that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ _KINDS = (
     "run_failed",
     "run_paused",
 )
+"""Kinds of the events that are read."""
 _CUT_MARK = re.compile(r"… \[\d+ of \d+ characters kept\]\Z")
 """The mark that the trail puts behind a text that it shortened."""
 

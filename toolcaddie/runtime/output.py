@@ -23,6 +23,7 @@ from toolcaddie.providers.checked import Checked
 from toolcaddie.util.replacing import replace
 
 _FENCE = re.compile(r"\A```[a-zA-Z]*\s*(.*?)\s*```\Z", re.DOTALL)
+"""Matches an answer within a Markdown code fence, whose content counts as the answer."""
 _UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
 """Errors of pydantic for a type that has no JSON schema."""
 _SHOWN_ERRORS = 5

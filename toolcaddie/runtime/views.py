@@ -20,6 +20,7 @@ from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
 
 _EMPTY = Catalog.of(())
+"""The catalog of a request that uses only the caller's own tools."""
 
 Offload = Callable[..., Awaitable[Any]]
 """Calls a function with its arguments outside of the event loop, in a thread or after other jobs, and awaits its result."""

@@ -40,7 +40,9 @@ _CJK = "぀-ヿ㐀-䶿一-鿿豈-﫿"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _PAST_LATIN = "\u0250"
+"""The first character after the Latin alphabets in Unicode."""
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Finds the places before inner capitals of an identifier, as in `freezeMembership`."""
 _ACCENT = re.compile("[\u0300-\u036f]")
 
 

@@ -223,7 +223,9 @@ class Journal:
 
 _INSERT = CompiledStatement(insert(events), ("run_id", "seq", "at", "kind", "data"))
 _BEGINS = frozenset({"run_started", "run_resumed"})
+"""Kinds of records with which a process begins to own a run."""
 _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
+"""Kinds of records with which a process ends its ownership of a run."""
 _ALWAYS_KEPT = _ENDS | {"call_unknown"}
 """Kinds queued even while nothing can be written: they happened, and an ended run must not look as if it continued."""
 

@@ -21,6 +21,7 @@ GONE = "the process that ran it has ended"
 _AT_ONCE = 500
 """Number of runs in one statement, below the limit of parameters of every database (older SQLite: 999)."""
 _CALL_KINDS = ("call_intended", "call_finished", "call_unknown")
+"""Kinds of the records of calls."""
 
 _encode = msgspec.json.Encoder().encode
 

@@ -47,6 +47,7 @@ from toolcaddie.util.tables import partial_table, set_values
 T = TypeVar("T")
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+"""Seconds of each unit of a duration."""
 _SECRETS = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
 """Keys of a part's settings that are refused in a file, because their values are secrets. The part takes the name of an
 environment variable instead."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _CHUNK = 1_000_000
+"""The number of characters that are encoded at once."""
 
 
 def utf8_size(text: str) -> int:

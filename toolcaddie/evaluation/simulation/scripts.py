@@ -27,7 +27,9 @@ from toolcaddie.core.schema import BYTES_PER_TOKEN
 from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations
 
 TUNING_SEED = 1_031
+"""Seed for work on the planner."""
 FINAL_SEED = 20_261_121
+"""Seed for published figures only."""
 
 TURNS = 20
 """Number of turns of a conversation."""
@@ -147,9 +149,13 @@ _OWN_WORDS = 0.5
 _HALF = 0.8
 """If the same draw is at least `_OWN_WORDS` and below this, a request uses one of the two words; otherwise none."""
 _BRIEF = 0.85, (10.0, 90.0)
+"""A short pause before a turn: it is taken if a random draw from 0 to 1 is below the first number. The others are the range of
+seconds."""
 _LONG = 0.96, (330.0, 480.0)
+"""A pause longer than some prompt caches live: it is taken if the same draw is not below the limit of `_BRIEF` and below this
+one."""
 _VERY_LONG = 1.0, (7_000.0, 7_600.0)
-"""Pauses before a turn. Each has a limit and a range of seconds: the first one whose limit is above a random draw is taken."""
+"""A pause of two hours, taken for all higher draws."""
 _RESULT_TOKENS = (50, 2_000)
 """Range of the size of a tool's result."""
 _PAGE_BYTES = 14_000

@@ -90,6 +90,7 @@ _NO_HEAD = frozenset(
 )
 """Words that are not the name of a thing."""
 _WORD_OF_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-][A-Za-z0-9]+|[A-Z][a-z0-9]+)+")
+"""Finds identifiers of several words in a text, such as `get_clients_list` and `listClients`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +269,8 @@ class Links:
     # --- reading tools --------------------------------------------------------------------------------------------------
 
     def _enter(self, tool: Tool, own: set[Any] | None) -> None:
+        """Adds a tool to the tables of finders and returners. `own`: the keys whose inner tables were copied already; None: no
+        inner table is shared."""
         words = split_words(tool.name)
         for thing, evidence in self._finds_by_name(words).items():
             _owned(self._finders, thing, own)[tool.name] = evidence
@@ -275,6 +278,7 @@ class Links:
             _owned(self._returners, stems, own)[tool.name] = None
 
     def _forget(self, tool: Tool, own: set[Any]) -> None:
+        """Removes a tool from the tables of finders and returners. `own`: the keys whose inner tables were copied already."""
         words = split_words(tool.name)
         for thing in self._finds_by_name(words):
             _without(self._finders, thing, tool.name, own)

@@ -54,6 +54,7 @@ _MOST_LOOSE = 64
 """The arrays are built again when the loose rows are more than this number plus `_LOOSE_SHARE` of all tools. Loose rows are those
 of removed tools, and late rows: those of tools that were added since the arrays were built."""
 _LOOSE_SHARE = 1 / 16
+"""Share of the tools that is added to `_MOST_LOOSE`, so that a large catalog may have more loose rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

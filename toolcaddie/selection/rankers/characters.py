@@ -38,10 +38,15 @@ MOST_ALIKE = 16
 
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
+"""The largest number of characters of a word that is compared; longer words are hashes or pasted data."""
 _MOST_CACHED = 4_096
+"""The largest number of words whose similar terms are cached."""
 _ROUNDING = 1e-9
+"""Tolerance for rounding errors when a cosine is compared with `ALIKE`."""
 _WORTH_SAYING = 0.35
+"""The likeness above which a pair of words is given as a reason."""
 _PAIRS_IN_REASON = 2
+"""The largest number of pairs of words in the reason for a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -199,8 +204,8 @@ class Characters:
         return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
 
     def _reasons(self, query_terms: QueryTerms, alike: _Likeness, positions: Sequence[int]) -> Reasons:
-        """Returns the words of each tool that are spelled like words of the request, without identical words, which the ranker
-        `bm25` reports."""
+        """Returns the reasons for the tools at these positions: their words that are spelled like words of the request. Identical
+        words are omitted, because the ranker `bm25` reports them."""
         likeness = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
         likeness[alike.ids] = alike.likeness

@@ -31,11 +31,14 @@ BELIEF = Belief(weight=1.75, sure=3.0, name=0.2)
 
 _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
+"""The number of characters of a text that are read."""
 _LONGEST_WORD = 100
+"""The largest number of characters of a word that is cut into pieces; longer ones have no vector."""
 _LETTERS = 3
 """A text gets a vector only if one of its word pieces has at least this many letters. Shorter pieces, as those of 'xyzzy', are
 near to others by chance."""
 _MOST_CACHED = 16_384
+"""The largest number of words whose pieces are cached."""
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 

@@ -14,6 +14,7 @@ from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.util.replacing import replace
 
 NO_OUTPUT = "Done. There is no output."
+"""The text of a result whose function returned None."""
 
 
 def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
