@@ -1,4 +1,5 @@
-"""Every interface that a plugin may implement. Rooms meet only here: they implement ports, the runtime passes them in."""
+"""Every interface that a plugin may implement. Packages such as `selection`, `storage` and `control` do not import each other:
+they implement these interfaces, and the runtime passes the implementations to the packages that use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets of control: policies, approvers and approvals."""
+"""Interfaces (sockets, which plugins fill) for control: policies that allow or deny calls, and approvals of calls by people."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from toolcaddie.core.control import Decision, Principal
 
 
 class Policy(Protocol):
+    """Rules for the tools that a principal (the person or program behind a request) may see and call."""
+
     @property
     def version(self) -> str:
         """Version of the rules; an approval is valid only under the version for which it was requested."""
@@ -21,19 +23,22 @@ class Policy(Protocol):
         """Returns the tools this principal may see; None: all."""
         ...
 
-    async def decide(self, request: CallRequest) -> Decision: ...
+    async def decide(self, request: CallRequest) -> Decision:
+        """Returns the decision on one call, before it runs: allow, deny or ask a person."""
+        ...
 
 
 class Approver(Protocol):
     """Answers approvals at once, if a person is present to answer."""
 
     async def approve(self, approval: Approval) -> bool | None:
-        """Returns the decision; None: not decided yet, so the approval and the run are stored."""
+        """Returns True (the call may run) or False. None: not decided yet, so the approval and the run are stored until it is."""
         ...
 
 
 class ApprovalStore(Protocol):
-    """Approvals requested from people, and their answers. If several answer or use one at the same time, one succeeds.
+    """Approvals requested from people, and their answers. If several callers answer or use the same approval
+    at the same time, only one of them succeeds.
 
     An approval belongs to the tenant of its principal: other tenants can neither see nor answer it.
     """
@@ -51,9 +56,10 @@ class ApprovalStore(Protocol):
     async def answer(
         self, tenant: str, approval_id: str, *, approved: bool, by: Principal | None = None, reason: str = ""
     ) -> Approval:
-        """Answers an approval, once. Raises `RequestError` if it is unknown, answered or expired."""
+        """Answers an approval, once. Raises `RequestError` if it is unknown, already answered or expired."""
         ...
 
     async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
-        """Uses an approval for its call. Raises `RequestError` unless it is valid for this call now."""
+        """Marks an approval as used by its call, because it is valid for one call only. `digest`: of the tool and arguments that
+        will run. Raises `RequestError` unless the approval was given for this digest and policy version and is still valid."""
         ...

@@ -1,6 +1,7 @@
-"""Sockets of the meta tools: tools about tools, which the engine answers itself.
+"""Interfaces (sockets, which plugins fill) for meta tools: tools with which the model finds or calls other tools. The run loop
+answers their calls itself.
 
-A meta tool is one file: its definition, as the model reads it, and its behaviour. A preset names it.
+A meta tool is one file: its definition, as the model reads it, and its behaviour. A preset lists the meta tools by name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from toolcaddie.ports.selection import Selector
 from toolcaddie.ports.tools import HeldPages
 
 Prepare = Callable[[View, SelectionQuery], Awaitable[None]]
-"""Fetches data for a search; awaited before it, because a selector does no I/O."""
+"""Fetches data for a search; awaited before the search, because a selector does no I/O."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,9 @@ class MetaScene:
     """Pages of truncated results; None: not available."""
     budget: Budget
     delivered: Sequence[DeliveredTool]
-    """Callable tools that take a place in the array."""
+    """Tools that are in the tool array of the request and may be called."""
     known: Sequence[str]
-    """Names of further callable tools."""
+    """Names of further tools that may be called, because messages of the conversation announced them."""
     fixed_tokens: int
     """Tokens of all definitions that are already sent."""
     fixed_meta: int
@@ -57,7 +58,7 @@ class MetaScene:
     pinned: Sequence[str]
     """Names of tools in the caller's choice, which stay when all other tools are selected again."""
     sparing: bool
-    """True: reveal only tools nearly as good as the best one, because every later call pays for them."""
+    """True: reveal only tools that fit nearly as well as the best one, because every later model call pays for them."""
     page_size: int
     """Limit of the tools on a page of `list_tools` and of the hits of a search."""
     expandable: frozenset[str] | None
@@ -66,7 +67,7 @@ class MetaScene:
 
 
 class MetaTool(Protocol):
-    """Answers a call from the state of the run. It changes the run only through the effect of its result."""
+    """Answers a call from the state of the run. It changes the run only through `ToolResult.effect`."""
 
     @property
     def name(self) -> str: ...
@@ -78,7 +79,7 @@ class MetaTool(Protocol):
 
 @runtime_checkable
 class CallWrapper(Protocol):
-    """A meta tool that stands for the call of another tool, which passes every gate in its place."""
+    """A meta tool whose call contains the call of another tool. The inner call replaces it and passes all checks of a call."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,5 @@
-"""Interfaces (sockets that parts plug into) around models: providers, embedders and a first stage that classifies."""
+"""Interfaces (sockets, which plugins fill) for models: providers that answer, embedders that turn texts into vectors, and a first
+stage that names the categories of a request."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from toolcaddie.core.tool import JsonObject
 
 
 class Provider(Protocol):
-    """A model behind a wire. Raises `ProviderError`; cancelling either call closes the upstream request."""
+    """A model server, asked over one wire (the format of its API). `complete` and `stream` raise `ProviderError`; cancelling
+    either of them closes the request to the server."""
 
     @property
     def name(self) -> str: ...
@@ -39,7 +41,8 @@ class RawResponse(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def content(self) -> Any:
-        """Stream with `readany()`, which returns the next bytes of the body as soon as there are any, none at its end."""
+        """Stream with `readany()`, which returns the next bytes of the body as soon as there are any; empty bytes: the body
+        has ended."""
         ...
 
     def close(self) -> None: ...
@@ -48,12 +51,13 @@ class RawResponse(Protocol):
 
 @runtime_checkable
 class Forwarder(Protocol):
-    """A provider that can also pass a request through byte for byte."""
+    """A provider that can also send a client's request on without changing a byte."""
 
     async def forward(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> RawResponse:
-        """Sends a request to `path` below the provider's base address. Raises `ProviderError` only without any answer."""
+        """Sends a request to `path` below the provider's base address. Raises `ProviderError`
+        only if there is no answer; an answer with an error status is returned."""
         ...
 
 
@@ -79,10 +83,10 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder behind a server. A selection does no I/O, so its vectors are fetched before.
+    """An embedder on a server. A selection does no I/O, so the vectors are fetched before the selection begins.
 
-    A process may call it from several event loops, in sequence or in parallel (`Runtime.select` has its own), so a connection
-    belongs to the loop that opened it, and `close` closes those of the running loop.
+    A process may call it from several event loops, in sequence or in parallel (`Runtime.select` has a loop of its own). So a
+    connection belongs to the loop that opened it, and `close` closes only the connections of the running loop.
     """
 
     @property

@@ -1,4 +1,5 @@
-"""Sockets of ranking: rankers of a catalog's tools, and the value they return."""
+"""Interfaces (sockets, which plugins fill) for ranking: rankers, which score the tools of a catalog for a request, and the value
+that they return. The selector combines the scores of all rankers. The position of a tool is its index in the catalog."""
 
 from __future__ import annotations
 
@@ -24,29 +25,30 @@ Reasons = Sequence[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedWeight:
-    """Includes the ranker in the weighted mean of its kind, with its weight from the settings."""
+    """Includes the ranker in the weighted mean of all rankers with a fixed weight. The weight is in the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWeight:
-    """Adds the ranker to that mean, with its own weight for this request."""
+    """Adds the ranker to the mean of the rankers with a fixed weight. The ranker chooses its weight for each request."""
 
     weight: float
-    """Weight relative to the mean, which has 1; 0: the ranker abstains."""
+    """Weight of the ranker, where that mean has weight 1; 0: the ranker abstains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWord:
-    """Lets the ranker turn the combined scores of all others into the final ones."""
+    """Lets the ranker turn the combined scores of all other rankers into the final scores."""
 
     blend: Callable[[Scores, float], Scores]
-    """Takes the others' scores, 0 to 1, and the weight from the settings. It must not change its argument."""
+    """Lets the ranker turn the combined scores of all others into the final scores."""
 
 
 Influence = FixedWeight | OwnWeight | LastWord
 
 
 def no_reasons(positions: Sequence[int]) -> Reasons:
+    """Returns an empty tuple of reasons for each position."""
     return [()] * len(positions)
 
 
@@ -57,7 +59,7 @@ class Ranking:
     scores: Scores
     """Scores of 0 and more; 0: no opinion. Hidden positions have 0."""
     calibrated: bool = False
-    """True: scores are 0 to 1 and mean the same in every request. Others are scaled so that the best tool has 1."""
+    """True: scores are 0 to 1 and mean the same in every request. False: they are scaled so that the best tool has 1."""
     influence: Influence = FixedWeight()
     explain: Callable[[Sequence[int]], Reasons] = no_reasons
     """Returns the reasons for the tools at these positions. Called only for displayed tools."""

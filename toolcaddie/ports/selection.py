@@ -1,4 +1,4 @@
-"""Interfaces (sockets that parts plug into) for choosing and delivering tools."""
+"""Interfaces (sockets, which plugins fill) for choosing the tools of a request and planning how they are sent to the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets of storage: the store, event sinks and logs, caches and API keys."""
+"""Interfaces (sockets, which plugins fill) for storage: the store of documents, sinks and logs of events, caches and API keys."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class Store(Protocol):
     - A kind is up to 64 ASCII characters. A key is any text of up to 512 characters, NUL included;
       keys are ordered by code points. A value is any bytes.
     - A write is durable when it returns. `ttl`: seconds after which the document no longer exists for any method.
-    - `owner`: a number returned by `lease`. The write happens only while that lease is held, and raises `StorageError` later.
+    - `owner`: a number returned by `lease`. The write happens only while that lease is held; afterwards it raises `StorageError`.
     - A store that cannot be read or written raises `StorageError`.
     """
 
     async def get(self, kind: str, key: str) -> bytes | None: ...
 
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """Returns the existing documents by key, in no order; a repeated key counts once. Far cheaper than as many `get`."""
+        """Returns the existing documents by key, in no order; a repeated key counts once. Far cheaper
+        than the same number of `get`."""
         ...
 
     async def put(
@@ -38,11 +39,12 @@ class Store(Protocol):
         urgent: bool = True,
         owner: int | None = None,
     ) -> None:
-        """Writes or overwrites a document. Not `urgent`: it may wait a moment to be written together with others."""
+        """Writes or overwrites a document. `urgent=False`: the write may wait a moment so that it
+        is done together with other writes."""
         ...
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        """Writes all of them or none. Far cheaper than as many `put`."""
+        """Writes all documents or none. Far cheaper than the same number of `put`."""
         ...
 
     async def compare_and_set(
@@ -73,7 +75,8 @@ class Store(Protocol):
         ...
 
     async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
-        """Adds entries to the end of a log, in this order and without others between them. Returns the position of the last.
+        """Adds entries to the end of a log, in this order and without others between them. Returns the position of
+        the last one.
 
         The name of a stream follows the rules of a key.
         """
@@ -86,12 +89,13 @@ class Store(Protocol):
     async def lease(self) -> int:
         """Returns the number of this process, taken on first use, renewed until the store is closed, and never reused.
 
-        After the lease is lost it is a new one.
+        If the lease was lost, the next call returns a new number.
         """
         ...
 
     async def holds(self, number: int) -> bool:
-        """Returns True while the owner of that number is alive. Waits up to the lease's length, and some looks, to be sure.
+        """Returns True while the owner of that number is alive. To be sure, it waits up to the length of a lease and
+        looks several times.
 
         False only if the number can never write again.
         """
@@ -99,11 +103,13 @@ class Store(Protocol):
 
 
 class EventSink(Protocol):
+    """A receiver of the events of all runs, such as telemetry."""
+
     async def emit(self, event: RunEvent) -> None: ...
 
 
 class EventLog(Protocol):
-    """A durable, append-only log. Raises `AuditError` if it cannot write."""
+    """The trail: a durable, append-only log of the events of all runs. Raises `AuditError` if it cannot write."""
 
     def append(self, record: EventRecord) -> None:
         """Queues a row; rows are committed in groups, in order. Raises `AuditError` if an earlier write failed."""
@@ -116,17 +122,18 @@ class EventLog(Protocol):
     def withdraw(self, record: EventRecord) -> None:
         """Withdraws an appended row, because the announced call will not happen.
 
-        A row that is on disk, or is being written, stays: the caller then appends one with the outcome.
+        A row that is on disk, or is being written, stays: the caller then appends a row with the outcome.
         """
         ...
 
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
-        """Returns the records of some kinds of many runs, those of a run in the order written. Cheaper than as many `events`."""
+        """Returns the records of some kinds of many runs, the records of each run in the order written. Cheaper
+        than the same number of `events`."""
         ...
 
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
-        """Returns runs, the newest first, those of the same moment by id. None: the newest 50 of all."""
+        """Returns runs, the newest first; runs of the same moment are ordered by id. `query` None: the newest 50 of all runs."""
         ...
 
 
@@ -143,6 +150,8 @@ class CacheStore(Protocol):
 
 
 class KeyStore(Protocol):
+    """API keys of the gateway. Only hashes of their secrets are stored."""
+
     async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
         """Returns a new key and its secret, which cannot be read again."""
         ...
@@ -153,7 +162,8 @@ class KeyStore(Protocol):
         ...
 
     async def check(self, secret: str) -> ApiKey | None:
-        """Returns the live key of that secret; None: unknown or revoked. Constant time in the secret."""
+        """Returns the live key of that secret; None: unknown or revoked. The comparison takes
+        the same time for every secret."""
         ...
 
     async def any(self) -> bool:

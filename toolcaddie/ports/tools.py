@@ -1,4 +1,4 @@
-"""Sockets around tools: their sources, and middleware around their calls."""
+"""Interfaces (sockets, which plugins fill) for tools: sources, which have tools and run them, and middleware around calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """A source that has tools and runs them. `revision` changes whenever `tools()` or `categories()` would."""
+    """A source that has tools and runs them. `revision` changes whenever the result of `tools()` or `categories()` changes."""
 
     @property
     def name(self) -> str: ...
@@ -24,7 +24,8 @@ class ToolSource(Protocol):
     def tools(self) -> Sequence[Tool]: ...
     def categories(self) -> Sequence[Category]: ...
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Runs a tool. The arguments are already validated. For a tool it no longer has, the result is an error 'revoked'.
+        """Runs a tool. The arguments are already validated. If the source no longer has the tool, it
+        returns an error of kind 'revoked'.
 
         A call that takes too long, or whose caller has disconnected, is cancelled with `asyncio.CancelledError`.
         """
@@ -53,7 +54,7 @@ class ClaimingSource(ToolSource, Protocol):
 
     @property
     def claims(self) -> frozenset[str]:
-        """Reserved names (`core.reserved`) that this source may use."""
+        """Names that this source may use although they are reserved for shipped tools (`core.reserved`)."""
         ...
 
 
@@ -64,20 +65,21 @@ class HeldPages(Protocol):
 
 
 class Invocation(Struct, frozen=True, kw_only=True):
-    """One call on its way to its source, past every gate."""
+    """A call that has passed all checks (permission, approval, limits) and is on its way to the source of its tool."""
 
     call: ToolCall
     tool: Tool
     arguments: dict[str, Any]
     context: RunContext
     seconds: float
-    """Its timeout."""
+    """Timeout of the call."""
 
 
 CallNext = Callable[[Invocation], Awaitable[ToolResult]]
+"""Runs the rest of the chain: the next middleware or, after the last one, the tool."""
 
 
 class Middleware(Protocol):
-    """Wraps a call. The first of a list is the outermost."""
+    """Wraps a call: awaits `call_next(invocation)` or returns a result of its own. The first one of a list is the outermost."""
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult: ...

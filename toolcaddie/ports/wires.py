@@ -1,6 +1,8 @@
-"""Sockets around wires: the format of one API, read and written in one place. All of it is pure: bytes and values, no I/O.
+"""Interfaces (sockets, which plugins fill) for wires. A wire reads and writes the format of one model API. It does no I/O: it
+turns values into bytes and bytes into values.
 
-A provider asks a model server through a `ClientWire`; a door answers clients through a `DoorWire`. Both directions of a wire are
+A provider asks a model server through a `ClientWire`; a door (the side where clients send requests to us) answers through a
+`DoorWire`. In all methods `who` is the provider's name for error messages. Both directions of a wire are
 in one folder, `toolcaddie/wires/NAME/`, and share the code for messages, calls, tools and usage.
 """
 
@@ -37,7 +39,7 @@ class StreamReader(Protocol):
         ...
 
     def end(self) -> None:
-        """Notes the end of the body. Raises `ProviderProtocolError` when that was too early."""
+        """Marks the end of the body. Raises `ProviderProtocolError` if the answer was not finished."""
         ...
 
     def reply(self) -> ModelReply:
@@ -49,11 +51,12 @@ class StreamWriter(Protocol):
     """Writes a door's streamed answer: each method returns the bytes to send, often none."""
 
     def begin(self) -> bytes:
-        """Writes the opening unless it was written; otherwise the first piece includes it."""
+        """Returns the opening of the stream; empty if it was written before. Without this call, the first piece includes the
+        opening."""
         ...
 
     def add(self, delta: ModelDelta) -> bytes:
-        """Writes a piece. `delta.raw` fills in fields we do not know; `text` and `calls` are authoritative."""
+        """Writes a piece: the text and calls of `delta`, and from `delta.raw` the fields that Toolcaddie does not know."""
         ...
 
     def end(self, reply: ModelReply) -> bytes:
@@ -79,7 +82,7 @@ class ClientWire(Protocol):
         ...
 
     def read_reply(self, body: bytes, *, who: str, author: str) -> ModelReply:
-        """Reads a whole answer of `author`. Raises `ProviderError` with the provider's name (`who`) in front."""
+        """Reads a whole answer of `author`. Raises `ProviderError` whose message begins with `who`."""
         ...
 
     def read_stream(self, request: ModelRequest, *, who: str, author: str) -> StreamReader:
@@ -106,8 +109,8 @@ class DoorWire(Protocol):
         ...
 
     def open(self, body: bytes, bounds: Bounds) -> Envelope:
-        """Reads the parts of a body that its route depends on. Raises `RequestError` if it is not a JSON object or exceeds the
-        bounds."""
+        """Splits a request's body into its top-level fields, which stay encoded. Raises `RequestError` if the body is not a JSON
+        object or exceeds the bounds."""
         ...
 
     def declines_tools(self, envelope: Envelope) -> bool:
@@ -119,8 +122,11 @@ class DoorWire(Protocol):
         ...
 
     def read_tools(self, raw: bytes, bounds: Bounds) -> Sequence[Tool]:
-        """Reads the tools of a request, in their order. `raw`: the JSON of its field `tools`. Each tool has the source
-        'client' and keeps the definition that the client sent. Raises `RequestError` naming the field at fault."""
+        """Returns the tools that a client offers in its request, in the order of the request.
+
+        `raw` is the JSON of the field `tools`. The client runs these tools itself, so their `source` is 'client'; their
+        `definition` is exactly what the client sent. Raises `RequestError` naming the field at fault.
+        """
         ...
 
     def write_reply(self, reply: ModelReply, head: AnswerHead) -> bytes:
@@ -136,8 +142,8 @@ class DoorWire(Protocol):
         ...
 
     def write_error_event(self, problem: Problem) -> bytes:
-        """Writes an error that ends a stream. Status and headers have been sent, so the event itself tells the client if
-        a retry may help."""
+        """Writes an error that ends a stream. Status and headers have been sent, so the event itself tells the client
+        whether a retry may help."""
         ...
 
     def complaint(self, path: str, body: object) -> JsonObject | None:

@@ -1,4 +1,7 @@
-"""JSON bodies: encoding, decoding with errors that name the sender, and the few facts all APIs share."""
+"""Code that all wires (formats of model APIs) share: encoding and decoding of JSON bodies, and errors about them.
+
+`who` is the provider's name for error messages. A door is the side where clients send requests to us.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _DECODER = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MOST_TOKENS = 2**53
 _QUOTED = 300
-"""Bytes of an unreadable answer that an error shows."""
+"""The largest number of bytes of an unreadable answer that an error quotes."""
 UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 """Exceptions of decoding: for text that is not JSON, for strings that are not UTF-8, for brackets nested too deeply."""
 
@@ -110,12 +113,12 @@ def other_fields(data: bytes, names: Collection[str]) -> dict[str, Any]:
 
 
 def kind_of(status: int) -> type[ProviderError]:
-    """Returns the error class for an HTTP status, also for one that is named inside an answer."""
+    """Returns the error class for an HTTP status: of the answer, or a number in an error inside it."""
     if status in (401, 403):
         return ProviderAuthError
     if status == 429:
         return ProviderRateLimitError
-    # A chat request is answered with 409 only if the server conflicted with itself, so a retry may succeed.
+    # 409 is a conflict inside the server, not a mistake of the request, so a retry may succeed.
     if status in (408, 409) or status >= 500:
         return ProviderUnavailableError
     return ProviderRejectedError if status >= 400 else ProviderProtocolError
@@ -137,7 +140,7 @@ def error_message(body: bytes) -> str:
 
 
 def error_report(status: int, body: bytes) -> ErrorReport:
-    """Reads an error answer of an API that has no rules of its own for errors."""
+    """Reads an error answer by the rules of most APIs; a wire with other rules has its own function."""
     return ErrorReport(kind=kind_of(status), message=error_message(body))
 
 
@@ -157,7 +160,7 @@ def _quoted(body: bytes) -> str:
 
 
 def raw_fields(reply: ModelReply, wire: WireName) -> JsonObject:
-    """Returns the fields of the provider's body, if it came on this wire; else none."""
+    """Returns the fields of `reply.raw` if the provider's answer came over this wire; else no fields."""
     return reply.raw.fields if reply.raw is not None and reply.raw.wire == wire else {}
 
 
@@ -206,7 +209,7 @@ class JsonDoor:
 
     @staticmethod
     def read_definitions(items: Any, bounds: Bounds) -> Sequence[Tool]:
-        """Reads the decoded field `tools`. Each wire has its own."""
+        """Returns the tools in the decoded field `tools`. Each wire defines this function."""
         raise NotImplementedError
 
     def open(self, body: bytes, bounds: Bounds) -> Envelope:

@@ -1,4 +1,4 @@
-"""Limits of a client's conversation, the same on every wire."""
+"""Limits of the conversation that a client sends, the same on every wire (format of a model API). Doors use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Errors in OpenAI's shape, `{"error": {message, type, param, code}}`: written by doors and scripted servers."""
+"""Errors in OpenAI's shape, `{"error": {message, type, param, code}}`: written by doors (where clients
+send requests to us) and by the scripted servers of tests."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def write_error_event(problem: Problem) -> bytes:
 
 
 def _completed(problem: Problem) -> bytes:
-    """Returns the upstream's own error body. If it is another API's, `type`, `param` and `code` are added, which clients of
-    OpenAI read; its own fields stay."""
+    """Returns the upstream's own error body. If it has the format of another API, its fields stay, and `type`, `param` and
+    `code` are added because clients of OpenAI read them."""
     body: Any = msgspec.json.decode(problem.upstream)
     inner = body.get("error")
     if not isinstance(inner, dict) or ("type" in inner and "type" not in body):

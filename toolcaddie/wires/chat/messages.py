@@ -1,4 +1,4 @@
-"""Messages, calls and tools of chat completions, both ways.
+"""Conversion of messages, calls and tools between chat completions and our types, in both directions.
 
 Unknown fields of messages and calls pass through in `extra`. A call that is not of a function (OpenAI's custom tools) is kept
 whole in `extra`, with its `type`; its `arguments` are only for display: the input as the model wrote it. Content is read and
@@ -24,7 +24,7 @@ _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
 _QUOTED = 40
-"""Characters of a wrong value that an error shows."""
+"""The largest number of characters of a wrong value that an error quotes."""
 
 
 # ---------------------------------------------------------------- writing
@@ -82,9 +82,12 @@ def call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
 
 
 def read_message(item: Any, where: str, *, by_hand: bool = False) -> Message:
-    """Returns the message at `where`. Raises `RequestError` naming the field at fault.
+    """Returns the message in `item`. `where`: its path in the request, such as `messages[3]`.
 
-    `by_hand`: a person wrote the message, so ids and arguments of calls may be missing, and blocks and calls may be values.
+    Raises `RequestError` naming the field at fault.
+
+    `by_hand`: a person wrote the message, so ids and arguments of calls may be missing, and `Text(...)` or
+    `ToolCall(...)` may stand in place of JSON.
     """
     if not isinstance(item, Mapping):
         raise RequestError(f"'{where}' must be an object", param=where)

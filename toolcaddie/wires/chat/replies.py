@@ -1,4 +1,8 @@
-"""A whole answer of chat completions: read from a provider, written by a door (where clients ask us)."""
+"""A whole answer of chat completions: read from a provider, written by a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server. In all functions
+`who` is the provider's name for error messages, and `author` the `provider:model` stored with the message.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +79,7 @@ def shaped(raw: JsonObject, shape: type[_Shape], who: str) -> _Shape:
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`. Its `raw` is the decoded body."""
+    """Returns the answer in a body. `ModelReply.raw` has the decoded body."""
     raw = decoded(body, who=who)
     answer = shaped(raw, _Completion, who)
     if not answer.choices:
@@ -121,7 +125,7 @@ def _read_call(call: _Call, wire: JsonObject, who: str) -> ToolCall:
 
 
 def kind_called(wire: JsonObject) -> str:
-    """Returns the kind of a call, or of a piece of one: a function, or its own `type`, which later pieces often omit."""
+    """Returns the type of a call or of a piece of a call: `function`, or another `type`. Later pieces often omit the type."""
     if wire.get(FUNCTION) is not None:
         return FUNCTION
     kind = wire.get("type")
@@ -169,7 +173,8 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
-    """Returns the body of a whole answer: the provider's last body, if it came on this wire, with our fields replaced."""
+    """Returns the body of a whole answer: the fields of the provider's body, if it came over this
+    wire, and over them the fields that we write."""
     raw = raw_fields(reply, "chat")
     choices = raw.get("choices")
     choice = dict(choices[0]) if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
@@ -196,6 +201,6 @@ def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
 
 
 def usage_of(reply: ModelReply) -> JsonObject:
-    """Returns the provider's own figures if the reply has them; else ours."""
+    """Returns the field `usage` as the provider wrote it, if the reply has it; else written from `ModelReply.usage`."""
     raw = raw_fields(reply, "chat").get("usage")
     return raw if isinstance(raw, dict) else write_usage(reply.usage)

@@ -1,4 +1,7 @@
-"""A request of chat completions: written for a provider, read at a door (where clients ask us)."""
+"""A request of chat completions: written for a provider, read at a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from toolcaddie.wires.chat.messages import FUNCTION, read_message, write_message
 from toolcaddie.wires.checks import check_messages
 
 WHAT = "a chat request"
-"""Names a request in errors."""
+"""Name of a request in error messages."""
 _ANSWER = "answer"
 """Name of every output schema, because the wire requires one."""
 _LONGEST_ID = 40
@@ -28,11 +31,14 @@ _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
 
 
 def write_request(request: ModelRequest, *, model: str, stream: bool, usage: bool, author: str) -> bytes:
-    """Returns the body of a request. `usage`: a stream must report its usage, even if the caller did not request it."""
+    """Returns the body of a request. `usage`: True makes a stream report its usage, even if the caller did not request it.
+
+    `author`: the `provider:model` asked; extra fields of messages from other models are not sent.
+    """
     messages = [
         write_message(_without_foreign_fields(message, author))
         for message in _with_short_ids(request.messages, author)
-        if not is_empty_note(message)  # it only reveals tools, which this wire cannot express
+        if not is_empty_note(message)  # its only purpose is to reveal tools, which this wire cannot do
     ]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
@@ -89,7 +95,7 @@ def _without_foreign_fields(message: Message, author: str) -> Message:
 
 def _with_short_ids(messages: Sequence[Message], author: str) -> Sequence[Message]:
     """Returns the messages with ids of other providers that are too long for this wire replaced, in calls and results. Ids of
-    the caller stay: many servers accept longer ones, and the others refuse them by name."""
+    the caller stay: many servers accept longer ones, and a server that does not names the id in its error."""
     short_ids = {
         call.id: f"call_{hashlib.sha256(call.id.encode(errors='surrogatepass')).hexdigest()[:_DIGITS]}"
         for message in messages

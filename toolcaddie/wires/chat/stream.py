@@ -1,4 +1,4 @@
-"""A streamed answer of chat completions: read from a provider, written by a door."""
+"""A streamed answer of chat completions: read from a provider, written by a door (the side where clients send requests to us)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from toolcaddie.wires.chat.replies import (
 
 _DONE = b"[DONE]"
 _NOT_HEAD = frozenset({"choices", "usage"})
-"""Fields of a chunk that hold its piece of the answer; the others are those of the whole answer."""
+"""Fields of a chunk that hold its piece of the answer. All other fields describe the whole answer."""
 _WHOLE = frozenset({"id", "type", "name"})
 """Strings that are never split, but may be repeated in every piece."""
 
@@ -119,8 +119,8 @@ class ChatReader:
     """Reads a streamed answer: every chunk gives a delta, and all of them together one reply. Implements
     `ports.wires.StreamReader`.
 
-    Servers number the pieces of calls differently, so calls are numbered again here: a piece opens a call if it has an id or a
-    name other than the call at its index, and otherwise continues that call.
+    Servers number the pieces of calls differently, so calls are numbered again here. A piece opens a call if its id or name
+    differs from that of the call at its index; otherwise it continues that call.
     """
 
     def __init__(self, *, who: str, show_usage: bool, author: str = "") -> None:
@@ -167,7 +167,7 @@ class ChatReader:
         return ModelDelta(text="".join(text), calls=tuple(calls), raw=raw)
 
     def end(self) -> None:
-        """Notes the end of the body. Some servers omit [DONE], which is accepted after a finish reason.
+        """Marks the end of the body. Some servers omit [DONE], which is accepted after a finish reason.
 
         Raises `ProviderProtocolError` if the stream was cut off earlier.
         """
@@ -196,7 +196,7 @@ class ChatReader:
             self._message = _merged(self._message, unknown)
 
     def _piece(self, piece: _CallPiece, wire: JsonObject) -> CallDelta | None:
-        """Returns the delta of a piece. None: its call is not of a function, and comes whole with the reply."""
+        """Returns the delta of a piece. None: its call is not of a function, and is only in the whole reply."""
         kind = kind_called(wire)
         function = piece.function or _NOTHING
         name, text = (function.name, function.arguments or "") if kind == FUNCTION else name_and_input(wire, kind)
@@ -230,8 +230,8 @@ class ChatReader:
         return ours
 
     def _unnumbered(self, piece: _CallPiece, name: str | None) -> int:
-        """Returns the number of a piece without an index: that of the call with its id, else a new one if it names a tool, else
-        that of the last call."""
+        """Returns the number of a piece without an index: the number of the call with the same id; else a new number if
+        the piece names a tool; else the number of the last call."""
         if piece.id and piece.id in self._by_id:
             return self._by_id[piece.id]
         return len(self._calls) if name else max(0, len(self._calls) - 1)
@@ -243,7 +243,7 @@ class ChatReader:
         return bool(name) and (name != call.name or (bool(call_id) and call_id != call.id))
 
     def reply(self) -> ModelReply:
-        """Returns the whole answer. Raises `ProviderProtocolError` if there is none."""
+        """Returns the whole answer. Raises `ProviderProtocolError` if there was no answer."""
         if not self._answered:
             raise ProviderProtocolError(f"{self._who} streamed an answer without `choices`")
         calls = tuple(call.whole() for call in self._calls)
@@ -286,7 +286,7 @@ _NOT_TEXT = frozenset({"tool_calls", "role"})
 
 
 class ChatWriter:
-    """A streamed answer as chunks. Implements `ports.wires.StreamWriter`.
+    """Writes a streamed answer as chunks. Implements `ports.wires.StreamWriter`.
 
     The client sees one answer with one `id`, one `created` and one role, however many model calls it took.
     """

@@ -1,4 +1,5 @@
-"""Gemini's generateContent."""
+"""The wire (format of a model API) of Gemini's generateContent, for the Gemini provider. Toolcaddie sends requests in this format
+but does not accept them from clients."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from toolcaddie.wires.gemini.stream import GeminiReader
 
 
 class GeminiWire:
-    """Implements `ports.wires.ClientWire`."""
+    """Writes requests to Gemini and reads its answers. Implements `ports.wires.ClientWire`."""
 
     name: WireName = "gemini"
     models_path = models.MODELS

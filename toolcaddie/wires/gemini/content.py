@@ -1,4 +1,4 @@
-"""Conversion of our blocks to Gemini's parts, and of its pictures to blocks."""
+"""Conversion of our content blocks to the parts of Gemini's messages, and of pictures in Gemini's answers to blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = {
     "mov": "video/mov",
     "pdf": "application/pdf",
 }
-"""MIME types by the extension of an address. Without one the provider determines the type itself, or refuses."""
+"""MIME types by the extension of an address. For an address without one, Gemini determines the type itself or refuses."""
 
 
 def write_parts(message: Message) -> list[Part]:
@@ -39,7 +39,8 @@ def write_parts(message: Message) -> list[Part]:
 
 
 def _part(block: Block, role: str) -> Part:
-    """Returns the part for a block. A block without one becomes a line of text in a result, and a `RequestError` elsewhere."""
+    """Returns the part for a block. If Gemini has no such part, a line of text replaces the block in a tool's
+    result; in other messages `RequestError` is raised."""
     try:
         return _plain_part(block)
     except RequestError:
@@ -60,7 +61,7 @@ def _plain_part(block: Block) -> Part:
             return _media(block.mime_type, data)
         case Resource(uri=uri) if uri:
             return _address_part(uri, block.mime_type)
-        case Resource(file_id=file_id) if file_id.startswith("https://"):  # in the provider's own store
+        case Resource(file_id=file_id) if file_id.startswith("https://"):  # a file in Gemini's own store
             return _address_part(file_id, block.mime_type)
         case Other(wire="gemini"):
             return block.part

@@ -1,4 +1,5 @@
-"""Errors in Gemini's format: read within answers and in place of them, written by scripted servers."""
+"""Errors in Gemini's format: read by the Gemini provider, inside answers or in place of them, and written by the scripted servers
+of tests."""
 
 from __future__ import annotations
 
@@ -30,14 +31,15 @@ _ANY = msgspec.json.Decoder()
 
 
 def read_error(status: int, body: bytes) -> ErrorReport:
-    """Reads an error answer. Its body can tell of a wrong key and of the time to wait, which other APIs tell in status and
+    """Reads an error answer. A wrong key and the time to wait are in its body; other APIs put them into the status and a
     header."""
     kind = ProviderAuthError if refuses_the_key(body) else kind_of(status)
     return ErrorReport(kind=kind, message=error_message(body), retry_after=retry_delay(body))
 
 
 def failure(error: Any, data: bytes, who: str) -> ProviderError:
-    """Returns the exception for an error in place of an answer, by the status in it."""
+    """Returns the exception for an error in place of an answer, of the class that fits the status in it. `who`: the
+    provider's name."""
     status = error.get("code") if isinstance(error, dict) else None
     if not isinstance(status, int) or not 400 <= status < 600:
         name = error.get("status") if isinstance(error, dict) else None
@@ -75,11 +77,11 @@ def retry_delay(body: bytes) -> float | None:
 
 
 def refuses_the_key(body: bytes) -> bool:
-    """Returns True if an error body says that the key is wrong; this provider answers that with status 400."""
+    """Returns True if an error body says that the key is wrong; Gemini answers a wrong key with status 400."""
     return any(detail.get("reason") in ("API_KEY_INVALID", "API_KEY_EXPIRED") for detail in _details(body))
 
 
-# ---------------------------------------------------------------- by a server
+# ---------------------------------------------------------------- by a scripted server
 
 _NAMES = {
     400: "INVALID_ARGUMENT",

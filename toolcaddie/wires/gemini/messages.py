@@ -1,6 +1,8 @@
-"""Conversations as Gemini's contents: turns of `user` and `model`, each a list of parts.
+"""Conversion of conversations to Gemini's `contents`: turns of `user` and `model`, each a list of parts (texts, calls, results).
+A signature is Gemini's proof, on a part, that its own model wrote the part.
 
-Gemini matches calls and results by position: the turn after one with calls has the same number of results, in the same order.
+Gemini matches calls and results by position: a turn with calls is followed by a turn with as many results, in the
+same order.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.wires.gemini.content import Part, write_parts
 
 UNSIGNED = "skip_thought_signature_validator"
-"""Signature for a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures, FAQ)."""
+"""Signature that Gemini accepts on a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures, FAQ)."""
 
 _SYSTEM = ("system", "developer")
 _CONTINUES = "(The conversation goes on.)"
@@ -70,7 +72,7 @@ class _Turns:
     def __init__(self) -> None:
         self._contents: list[dict[str, Any]] = []
         self._growing = ""
-        """Role of the last turn, if further messages of the role join it."""
+        """Role of the last turn, if further messages with this role are added to it; empty: the next message begins a turn."""
 
     def add(self, role: str, parts: Sequence[Part]) -> None:
         if not parts:
@@ -101,7 +103,8 @@ def _continues() -> dict[str, Any]:
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
-    """Yields each reply of the model with the messages before the next one; first those before any reply (None)."""
+    """Yields each reply of the model with the messages before the next one; the first pair
+    has None and the messages before any reply."""
     reply: Message | None = None
     following: list[Message] = []
     for message in messages:
@@ -118,7 +121,7 @@ def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message | None, li
 
 @dataclass(frozen=True, slots=True)
 class _SentCall:
-    """A call in the contents. `wire_id` None: neither the call nor its result has an id there."""
+    """A call as it is sent to Gemini. `wire_id` None: the call and its result are sent without an id."""
 
     call: ToolCall
     wire_id: str | None
@@ -159,7 +162,8 @@ def _call_part(call: ToolCall) -> Part:
 
 
 def call_arguments(call: ToolCall) -> JsonObject:
-    """Returns the arguments as an object. Other text, from a model's mistake or for a custom tool, is put into one."""
+    """Returns the arguments as an object. Text that is not an object, by a model's mistake or for a custom tool,
+    becomes the only field of one."""
     if call.extra and "type" in call.extra:
         return {"input": call.arguments}
     try:
@@ -171,8 +175,8 @@ def call_arguments(call: ToolCall) -> JsonObject:
 def _signed(parts: list[Part]) -> list[Part]:
     """Returns the parts with `UNSIGNED` on the first call if that has no signature.
 
-    Gemini checks only the turns after the user's last message. All turns get it nevertheless, because a turn that changed later
-    would end the cached prefix.
+    Gemini checks only the turns after the user's last message. All turns get it nevertheless, because a turn that
+    is changed in a later request would invalidate the provider's cache from there on.
     """
     for at, part in enumerate(parts):
         if part.get("functionCall") is not None:

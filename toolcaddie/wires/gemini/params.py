@@ -1,4 +1,5 @@
-"""Conversion of a request's parameters to Gemini's generationConfig."""
+"""Conversion of a request's parameters (temperature, reasoning effort, ...) from the names of chat completions to Gemini's
+`generationConfig`."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ _OMITTED = frozenset(
     {
         *("stream", "stream_options"),  # streaming is part of the path; usage is always reported
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is automatic
-        *("user", "safety_identifier", "metadata"),  # labels for another provider's store
+        *("user", "safety_identifier", "metadata"),  # labels that only other providers store
         *("verbosity", "prediction"),  # hints about style and speed
-        "parallel_tool_calls",  # the model cannot be held to one call at a time; the loop runs several in their order
+        "parallel_tool_calls",  # Gemini has no such limit; the loop runs several calls in their order
     }
 )
 """Parameters of chat completions that are omitted."""
@@ -40,15 +41,16 @@ _CONFIG = frozenset(
         *("enableEnhancedCivicAnswers", "audioTranscriptionConfig", "translationConfig"),
     }
 )
-"""The provider's own names that belong in its generationConfig."""
+"""Gemini's own parameters that belong in `generationConfig`."""
 _LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH", "max": "XHIGH"}
 _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
-"""Thinking tokens for models without levels, as in the provider's own compatibility layer for OpenAI's API."""
+"""Thinking tokens by `reasoning_effort`, for models without thinking levels. Gemini's own layer for OpenAI's API has the
+same numbers."""
 
 
 def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the generationConfig, and the fields beside it. Unknown names go out unchanged, and the provider refuses them by
-    name."""
+    """Returns two mappings: the `generationConfig`, and the fields of the request outside it. Unknown parameters are sent
+    unchanged, and Gemini names them in its error."""
     config: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     for name, value in params.items():
@@ -68,7 +70,8 @@ def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
 
 
 def object_of(params: Mapping[str, Any], name: str) -> JsonObject:
-    """Returns the value of a parameter of the provider's own; empty if missing. Raises `RequestError` if it is not an object."""
+    """Returns the value of one of Gemini's own parameters; empty if it is missing. Raises `RequestError` if it is not
+    an object."""
     value = params.get(name)
     if not isinstance(value, Mapping | None):
         raise RequestError(f"{name} must be an object", param=name)

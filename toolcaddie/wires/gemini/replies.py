@@ -1,4 +1,5 @@
-"""A whole answer of Gemini: read from a provider, written by a scripted server."""
+"""Pieces of Gemini's answers: the shapes and the usage that `stream.py` reads for the provider, and whole answers written by the
+scripted servers of tests. `who` is the provider's name for error messages."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ _ANSWER = msgspec.json.Decoder(WireAnswer)
 
 
 def read_answer(data: bytes, who: str) -> WireAnswer:
-    """Returns an answer. Raises `ProviderProtocolError` if it is none, or the exception for an error in its place."""
+    """Returns the answer in a body or an event. Raises `ProviderProtocolError` if it has another format; if it is an error
+    object, the `ProviderError` for that error."""
     try:
         answer = _ANSWER.decode(data)
     except UNREADABLE as error:
@@ -86,9 +88,10 @@ def new_call_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
-# ---------------------------------------------------------------- by a server
+# ---------------------------------------------------------------- by a scripted server
 
 _FINISH = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+"""Gemini's word for each of our finish reasons."""
 
 
 def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
@@ -99,7 +102,8 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def reply_parts(message: Message) -> list[Part]:
-    """Returns an answer's parts: the native ones if they are of this API; else parts for text and calls."""
+    """Returns an answer's parts: `Message.native` if these blocks are Gemini's, which have no `type`; else new parts for its text
+    and calls."""
     if message.native and not any("type" in part for part in message.native):
         return [*message.native]
     return [*write_parts(message), *({"functionCall": _call(call)} for call in message.tool_calls)]
@@ -110,6 +114,7 @@ def _call(call: ToolCall) -> JsonObject:
 
 
 def candidate_of(parts: Sequence[Part]) -> dict[str, Any]:
+    """Returns the only candidate (an answer, in Gemini's words) of a reply."""
     return {"content": {"role": "model", "parts": parts}, "index": 0}
 
 
@@ -124,13 +129,13 @@ def finish_word(finish_reason: str) -> str:
 
 def write_usage(usage: Usage) -> dict[str, int]:
     """Returns the usage as the API counts it, with thoughts separate from the answer."""
-    counted = {
+    counts = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
         "totalTokenCount": usage.input_tokens + usage.output_tokens,
     }
     if usage.cached_tokens:
-        counted["cachedContentTokenCount"] = usage.cached_tokens
+        counts["cachedContentTokenCount"] = usage.cached_tokens
     if usage.reasoning_tokens:
-        counted["thoughtsTokenCount"] = usage.reasoning_tokens
-    return counted
+        counts["thoughtsTokenCount"] = usage.reasoning_tokens
+    return counts

@@ -1,7 +1,7 @@
 """A request of Gemini's generateContent, written for a provider.
 
-The sources are ai.google.dev/api and the official package, 3.4: names are in camel case, arguments of calls are objects, and a
-stream consists of partial answers without a closing event.
+Written according to ai.google.dev/api and the official package, 3.4: names are in camel case, arguments of calls are objects, and
+a stream consists of partial answers without a closing event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def write_request(request: ModelRequest, *, model: str, author: str) -> bytes:
         config.update(json_output(request.output_schema))
     calling = _calling(request)
     if calling == {"mode": "AUTO"} and (others or "responseMimeType" in config):
-        calling = None  # then the provider's default is another mode, in which the model is free to call too
+        calling = None  # without a mode Gemini uses its default, in which the model is also free to call or not
     if calling is not None and (declarations or calling["mode"] == "ANY"):
         body["toolConfig"] = {**object_of(more, "toolConfig"), "functionCallingConfig": calling}
     if config:
@@ -62,7 +62,7 @@ _DEFINITION = msgspec.json.Decoder(_Definition)
 
 
 def _tools(tools: Iterable[Any]) -> tuple[list[JsonObject], list[Any]]:
-    """Returns the functions, and the provider's own tools (`{"googleSearch": {}}`), which go out unchanged."""
+    """Returns two lists: declarations of functions, and Gemini's own tools (`{"googleSearch": {}}`), which are sent unchanged."""
     declarations: list[JsonObject] = []
     others: list[Any] = []
     for tool in tools:
@@ -99,13 +99,13 @@ def _of_mapping(tool: JsonObject) -> JsonObject | None:
 
 
 def _refuse_typed(kind: Any) -> None:
-    """Refuses another provider's tool: a tool that is not a function and has a type. The provider's own have none."""
+    """Refuses another provider's tool: a tool that is not a function and has a type. Gemini's own tools have no type."""
     if kind is not None:
         raise RequestError(f"Gemini has no tools of type {kind!r}", param="tools")
 
 
 def _declaration(name: str, description: Any, schema: Any) -> JsonObject:
-    """Returns a declaration. `strict` has no counterpart; the modes VALIDATED and ANY make calls follow their schemas."""
+    """Returns a declaration. `strict` has no counterpart here; the modes VALIDATED and ANY make calls follow their schemas."""
     declared: dict[str, Any] = {"name": name}
     if description:
         declared["description"] = description

@@ -1,4 +1,9 @@
-"""Reading of Gemini's answers, whole or streamed. Every event of a stream is a partial answer with what is new."""
+"""Reader of Gemini's answers, whole or streamed, used by the Gemini provider.
+
+An answer is a list of parts: a text, a thought, a tool call, a picture. Each event of a stream has the format of a whole answer
+and contains only the parts, or pieces of text, that are new. In all functions `who` is the provider's name for error messages,
+and `author` is the `provider:model` that is stored with the message (`Message.author`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,9 @@ _FILTERED = frozenset(
         *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
     }
 )
+"""Gemini's finish reasons for an answer that a filter blocked."""
 _FINISHED = {"MAX_TOKENS": "length", "CONTINUATION": "length", **dict.fromkeys(_FILTERED, "content_filter")}
+"""Our finish reason for each of Gemini's; a reason that is not here keeps Gemini's word. `STOP` is treated separately."""
 _FAILED: Mapping[str, type[ProviderError]] = {
     "MALFORMED_FUNCTION_CALL": ProviderProtocolError,  # the model wrote a malformed call; a retry may succeed
     "MALFORMED_RESPONSE": ProviderProtocolError,
@@ -27,12 +34,13 @@ _FAILED: Mapping[str, type[ProviderError]] = {
     "MISSING_THOUGHT_SIGNATURE": ProviderRejectedError,
     "PUP_LIMITED_DISABLED": ProviderAuthError,
 }
-"""Finish reasons that mean that there is no answer."""
+"""The exception for each finish reason that means that there is no answer."""
 _PLAIN_TEXT = ({"text"}, {"text", "thought"})
+"""Keys of a part that is a piece of text and nothing else, so that it can be joined with its neighbours."""
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`."""
+    """Returns the answer in a whole body. Raises `ProviderError` if it is an error or has no answer."""
     reader = GeminiReader(who=who, author=author)
     reader.add(body)
     return reader.reply()
@@ -51,17 +59,22 @@ class GeminiReader:
         self._who = who
         self._author = author
         self._native: list[JsonObject] = []
+        """Parts of the answer in Gemini's own form (`Message.native`), which a later request sends back unchanged."""
         self._text: list[str] = []
-        self._run: list[str] = []
-        """Consecutive pieces of text without a signature, which become one part."""
-        self._run_thinks = False
+        """Pieces of the visible text, without thoughts."""
+        self._open_text: list[str] = []
+        """Consecutive pieces of text, or of thoughts, that will be joined into one part of `_native`."""
+        self._open_thinks = False
+        """True: the pieces in `_open_text` are thoughts."""
         self._calls: list[ToolCall] = []
         self._answered = False
+        """True if there was a candidate, which is Gemini's word for an answer."""
         self._has_parts = False
         """True if there was a part, even one with an empty text."""
         self._finish: str | None = None
         self._finish_message = ""
         self._blocked = False
+        """True if Gemini refused the prompt."""
         self._usage = WireUsage()
         self._model = ""
 
@@ -80,12 +93,13 @@ class GeminiReader:
         return None
 
     def end(self) -> None:
-        """Notes the end of the body. Raises `ProviderProtocolError` if the stream was cut off before its finish reason."""
+        """Marks the end of the body. Raises `ProviderProtocolError` if the stream was cut off before its finish reason."""
         if self._answered and self._finish is None:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
         self.done = True
 
     def _take(self, candidate: Candidate) -> ModelDelta | None:
+        """Stores the new parts of the answer. Returns their text, thoughts and calls; None: there are none."""
         self._answered = True
         if candidate.finish_reason is not None:
             self._finish = candidate.finish_reason
@@ -110,6 +124,8 @@ class GeminiReader:
         return ModelDelta(text="".join(text), calls=tuple(calls), reasoning="".join(thoughts))
 
     def _words(self, part: dict[str, Any]) -> str:
+        """Returns the text of a text part. Stores the part: plain text is joined with its neighbours, and a part with more fields
+        (such as a signature) stays whole."""
         words = part["text"]
         if not isinstance(words, str):
             raise self._unknown_shape("a text that is not a string", part)
@@ -117,23 +133,26 @@ class GeminiReader:
         if part.keys() not in _PLAIN_TEXT:
             self._keep(part)
         else:
-            if thinks is not self._run_thinks:
-                self._end_run()
-                self._run_thinks = thinks
-            self._run.append(words)
+            if thinks is not self._open_thinks:
+                self._close_text()
+                self._open_thinks = thinks
+            self._open_text.append(words)
         return words
 
     def _keep(self, part: JsonObject) -> None:
-        self._end_run()
+        """Stores a part unchanged, after the text before it."""
+        self._close_text()
         self._native.append(part)
 
-    def _end_run(self) -> None:
-        words = "".join(self._run)
-        self._run.clear()
+    def _close_text(self) -> None:
+        """Joins the open pieces of text into one part of `_native`."""
+        words = "".join(self._open_text)
+        self._open_text.clear()
         if words:
-            self._native.append({"text": words, "thought": True} if self._run_thinks else {"text": words})
+            self._native.append({"text": words, "thought": True} if self._open_thinks else {"text": words})
 
     def _call(self, part: dict[str, Any]) -> CallDelta:
+        """Stores a tool call. Returns it as one delta, because Gemini sends every call whole."""
         wire = part["functionCall"]
         if not isinstance(wire, dict):
             raise self._unknown_shape("a tool call that is not an object", part)
@@ -153,9 +172,9 @@ class GeminiReader:
         return ProviderProtocolError(f"{self._who} answered in an unknown shape: {what}", body=ENCODER.encode(part))
 
     def reply(self) -> ModelReply:
-        """Returns the whole answer. A blocked prompt has one too, without text and with the finish reason 'content_filter'.
+        """Returns the whole answer. For a blocked prompt it has no text and the finish reason 'content_filter'.
 
-        Raises `ProviderProtocolError` if there is none, or the exception for a finish reason that means a failure.
+        Raises `ProviderProtocolError` if there was no answer, or the exception for a finish reason that means a failure.
         """
         if not self._answered and not self._blocked:
             raise ProviderProtocolError(f"{self._who} answered without a candidate")
@@ -164,7 +183,7 @@ class GeminiReader:
             raise failed(f"{self._who} stopped without an answer: {self._finish} {self._finish_message}".rstrip())
         if not self._has_parts and not self._blocked and self._finish in (None, "STOP"):
             raise ProviderProtocolError(f"{self._who} answered without any content")
-        self._end_run()
+        self._close_text()
         return ModelReply(
             message=Message(
                 role="assistant",

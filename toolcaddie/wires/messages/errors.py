@@ -1,4 +1,5 @@
-"""Errors in Anthropic's format: read within answers, written by doors and scripted servers."""
+"""Errors in Anthropic's format: read within answers, written by doors (where clients send requests to us)
+and by the scripted servers of tests."""
 
 from __future__ import annotations
 

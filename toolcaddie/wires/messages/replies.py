@@ -1,4 +1,8 @@
-"""A whole answer of the Messages API: read from a provider, written by a door (where clients ask us)."""
+"""A whole answer of the Messages API: read from a provider, written by a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server. In all functions
+`who` is the provider's name for error messages, and `author` the `provider:model` stored with the message.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A request of the Messages API: written for a provider, read at a door (where clients ask us)."""
+"""A request of the Messages API: written for a provider, read at a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from toolcaddie.wires.messages.schemas import output_schema
 from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, quoted, read_choice, write_array
 
 WHAT = "a messages request"
-"""Names a request in errors."""
+"""Name of a request in error messages."""
 _OURS = frozenset({"model", "messages", "system", "tools", "tool_choice", "stream"})
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
 """The beta feature for tools that are added between messages."""

@@ -1,4 +1,4 @@
-"""A streamed answer of the Messages API: read from a provider, written by a door."""
+"""A streamed answer of the Messages API: read from a provider, written by a door (the side where clients send requests to us)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A whole answer of the Responses API: read from a provider, written by a door (where clients ask us)."""
+"""A whole answer of the Responses API: read from a provider, written by a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server. In all functions
+`who` is the provider's name for error messages, and `author` the `provider:model` stored with the message.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,15 @@ from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
 
 _FINISHES = {"max_output_tokens": "length"}
-"""Our name of each reason for an incomplete answer; reasons that are not here keep their name."""
+"""Our finish reason for each reason of an incomplete answer; a reason that is not here keeps its name."""
 _OURS = frozenset(
     {
         *("id", "object", "created_at", "model", "output", "status", "error", "incomplete_details"),
         *("instructions", "previous_response_id", "store", "tool_choice", "tools"),
     }
 )
-"""Fields that a door writes itself: the answer, and echoes of a request that is not the client's."""
+"""Fields that a door writes itself and never passes on from a provider: the answer, and fields in which the provider repeats
+the request that it got from us."""
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons of an incomplete answer, by our finish reasons."""
 
@@ -87,6 +92,7 @@ _WHOLE = msgspec.json.Decoder(_Whole)
 
 
 def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape:
+    """Decodes a body or an event. Raises `ProviderProtocolError` if its fields have other types than `Shape` says."""
     try:
         return decoder.decode(data)
     except UNREADABLE as error:
@@ -95,8 +101,10 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape
 
 
 def read_item(raw: dict[str, Any], who: str) -> WireItem:
-    """Returns the fields of an item that we read; for an item of an unknown kind, only its type. Raises
-    `ProviderProtocolError`."""
+    """Returns the fields of an item that Toolcaddie reads. Only function calls and messages have such fields; of any other item,
+    only the type is returned. `who`: the provider's name for error messages.
+
+    Raises `ProviderProtocolError` if a field has the wrong type."""
     is_read = raw.get("type") in (FUNCTION_CALL, MESSAGE)
     try:
         return msgspec.convert(raw if is_read else {"type": raw.get("type")}, WireItem)
@@ -109,7 +117,7 @@ def read_item(raw: dict[str, Any], who: str) -> WireItem:
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`. Raises the `ProviderError` that a failed answer names."""
+    """Returns the answer in a body. Raises `ProviderError`, of the class that fits the error in a failed answer."""
     answer = shaped(body, _WHOLE, who)
     if answer.output is None and answer.object != "response":
         decoded(body, who=who)  # an error object
@@ -118,13 +126,16 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
 
 
 def raw_body(response: Callable[[], bytes]) -> RawBody:
-    """Returns the fields of a response that a door passes on. `response` is called when they are read."""
+    """Returns the fields of a response that a door passes on unchanged. `response` returns the body; it is called only when the
+    fields are read."""
     return RawBody(wire="responses", fields=lambda: other_fields(response(), _OURS))
 
 
 def reply_from(
     answer: WireResponse, output: Sequence[dict[str, Any]], *, who: str, author: str, body: bytes, raw: RawBody
 ) -> ModelReply:
+    """Returns the reply for an answer whose items are `output`. `body`: the bytes that an error quotes. `raw`: the fields for
+    `ModelReply.raw`. Raises `ProviderError` for an answer that failed or has no message and no call."""
     if answer.status == "failed" or (answer.error is not None and answer.status is None):
         raise failure(answer.error or ErrorInside(), who, body)
     if answer.status not in (None, "completed", "incomplete"):
@@ -159,13 +170,14 @@ def read_call(item: WireItem, who: str) -> ToolCall:
 
 
 def texts_of(items: Sequence[WireItem]) -> tuple[str, str]:
-    """Returns the text of all messages, and of all refusals."""
+    """Returns two texts: the joined texts of all messages, and the joined texts of all refusals."""
     parts = [item.content or [] for item in items if item.type == MESSAGE]
     texts = ("".join(part.text or "" for part in message if part.type == "output_text") for message in parts)
     return BETWEEN.join(filter(None, texts)), "".join(part.refusal or "" for message in parts for part in message)
 
 
 def finish_of(answer: WireResponse, calls: Sequence[ToolCall]) -> str:
+    """Returns the finish reason in the words of `ModelReply.finish_reason`."""
     if answer.status == "incomplete":
         reason = (answer.incomplete_details and answer.incomplete_details.reason) or "incomplete"
         return _FINISHES.get(reason, reason)
@@ -173,7 +185,10 @@ def finish_of(answer: WireResponse, calls: Sequence[ToolCall]) -> str:
 
 
 def read_usage(counts: _Usage | None) -> Usage:
-    """Returns the usage in our terms: `input_tokens` includes cached and written tokens, `output_tokens` includes reasoning."""
+    """Returns the provider's token counts as a `Usage`. A missing count is 0.
+
+    Both count alike: input includes the tokens read from and written to the prompt cache, and output includes reasoning.
+    """
     if counts is None:
         return Usage()
     input_ = counts.input_tokens_details or _InputDetails()
@@ -200,7 +215,8 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject]) -> dict[str, Any]:
-    """Returns the response that holds a whole answer. The fields of an upstream of this wire replace the usual values."""
+    """Returns the response object for a whole answer. If the answer came from a server of this API too, fields of that server
+    replace the usual values."""
     reason = _REASONS.get(reply.finish_reason)
     begun, theirs = begun_response(head), raw_fields(reply, "responses")
     return {
@@ -215,7 +231,7 @@ def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject
 
 
 def begun_response(head: AnswerHead) -> dict[str, Any]:
-    """Returns the response at the beginning of a stream."""
+    """Returns the response object as the first event of a stream shows it: in progress and without output."""
     return {
         "id": f"resp_{head.id}",
         "object": "response",
@@ -241,7 +257,7 @@ def begun_response(head: AnswerHead) -> dict[str, Any]:
 
 
 def write_items(message: Message, head: AnswerHead) -> Iterator[JsonObject]:
-    """Yields the items of an answer: its own if it came by this API, else items for text and calls."""
+    """Yields the items of an answer: the original items if it came over this API, else new items for its text and calls."""
     if message.native:
         yield from message.native
         return

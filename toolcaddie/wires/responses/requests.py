@@ -1,4 +1,7 @@
-"""A request of the Responses API: written for a provider, read at a door (where clients ask us)."""
+"""A request of the Responses API: written for a provider, read at a door.
+
+Door: the side where clients send requests to us. Provider: the side where we send requests to a model server.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from toolcaddie.wires.bodies import ENCODER, field_value
 from toolcaddie.wires.responses.messages import Conversation, ToolForms, read_items
 
 WHAT = "a request of the Responses API"
-"""Names a request in errors."""
+"""Name of a request in error messages."""
 _ANSWER = "answer"
 """Name of every output schema, because the wire requires one."""
 

@@ -1,4 +1,4 @@
-"""A streamed answer of the Responses API: read from a provider, written by a door.
+"""A streamed answer of the Responses API: read from a provider, written by a door (the side where clients send requests to us).
 
 A streamed answer becomes the same items as a whole one, so both are read by the same rules. The items come from the events that
 finish them, because only there is reasoning complete, and some servers omit the list from their last event.
