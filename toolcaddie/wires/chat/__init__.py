@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, as its own servers and many compatible ones speak them."""
+"""The wire (format of a model API) of OpenAI's chat completions and of the many servers compatible with it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from toolcaddie.wires.chat.strict import complaint
 
 
 class ChatWire(JsonDoor):
-    """Implements `ports.wires.Wire`. `stream_usage=False` is for servers that do not know `stream_options`; the usage of
-    their streams is unknown."""
+    """Reads and writes chat completions in both directions: for a provider, and for clients of ours. Implements
+    `ports.wires.Wire`.
+
+    `stream_usage=False` is for servers that do not know `stream_options`; the usage of their streams is unknown.
+    """
 
     name: WireName = "chat"
     models_path = "/models"

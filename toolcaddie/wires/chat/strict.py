@@ -1,6 +1,7 @@
-"""Checks of a chat-completions request as strict as the provider's, with its messages, as far as they concern tools.
+"""Checks of a chat-completions request, as far as it concerns tools, as strict as OpenAI's and with OpenAI's error texts. The
+scripted servers of tests use them to refuse what the real server would refuse.
 
-Unknown top-level fields are let through: newer models bring new ones, and a gateway must pass them on.
+Unknown top-level fields are accepted, because newer models bring new fields and a gateway must pass them on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CHOICES = ("none", "auto", "required")
 
 
 def complaint(body: Any) -> Refusal | None:
-    """Returns the error a strict provider answers with status 400; None: the request is fine."""
+    """Returns the error body with which the real server would answer (status 400); None: the request is valid."""
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")
     for check in _CHECKS:
@@ -291,4 +292,4 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
     _tools,
     _tool_choice,
 )
-"""In this order: each relies on the checks before it."""
+"""The checks in their order: each one relies on what the checks before it have made sure of."""

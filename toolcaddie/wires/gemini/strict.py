@@ -1,4 +1,5 @@
-"""Checks of a generateContent request as strict as Gemini's, with its messages, as far as they concern tools.
+"""Checks of a generateContent request, as far as it concerns tools, as strict as Gemini's and with Gemini's error texts. The
+scripted servers of tests use them to refuse what the real server would refuse.
 
 Two checks are stricter than the real ones, so that a client that passes is right for every model: turns must alternate (text
 may follow a turn of results), and a signature must have been issued by the server for the part it is on. One message is clearer
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Signatures = Mapping[str, Any]
-"""Signed content by signature: name and arguments of a call, or the text of the part."""
+"""The content that each signature was issued for: name and arguments of a call, or the text of a part."""
 
 UNSIGNED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 """Accepted in place of a signature on calls that the model did not make."""
@@ -78,7 +79,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request, and the facts it is checked against."""
+    """A request, and the facts beside it that decide whether it is valid."""
 
     body: dict[str, Any]
     signs: bool
@@ -105,7 +106,7 @@ def signs(model: str) -> bool:
 
 
 def fault_of(body: Any, *, model: str, signed: Signatures) -> str | None:
-    """Returns the message a strict provider answers with status 400; None: the request is valid."""
+    """Returns the error message with which the real server would answer (status 400); None: the request is valid."""
     if not isinstance(body, dict):
         return "Invalid JSON payload received. Expected an object."
     request = _Request(_camelled(body), signs(model), signed)
@@ -116,7 +117,7 @@ def fault_of(body: Any, *, model: str, signed: Signatures) -> str | None:
 
 
 def _camelled(value: Any) -> Any:
-    """Returns a value with the names in camel case. The provider accepts both spellings, and its own package mixes them."""
+    """Returns a value with its field names in camel case. Gemini accepts snake case too, and its own package mixes both."""
     if isinstance(value, list):
         return [_camelled(each) for each in value]
     if not isinstance(value, dict):
@@ -403,4 +404,4 @@ _CHECKS: tuple[Callable[[_Request], Iterator[str]], ...] = (
     _tools,
     _tool_config,
 )
-"""In this order: each relies on the checks before it."""
+"""The checks in their order: each one relies on what the checks before it have made sure of."""

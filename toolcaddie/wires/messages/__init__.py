@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, or any server that speaks it."""
+"""The wire (format of a model API) of Anthropic's Messages API and of servers compatible with it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _BETA = "anthropic-beta"
 
 
 class MessagesWire(JsonDoor):
-    """Implements `ports.wires.Wire`.
+    """Reads and writes the Messages API in both directions: for a provider, and for clients of ours. Implements
+    `ports.wires.Wire`.
 
-    `max_tokens` limits an answer if its request has no limit, because the API requires one. `mid_system`: the models accept
-    system messages within the conversation, otherwise they go into the user's turn, marked as notes; None: according to the
-    capability table. `beta`: features of the API that every request names, separated by commas.
+    `max_tokens` limits an answer if its request has no limit, because the API requires one. `mid_system`: True if the models
+    accept system messages within the conversation, False if such messages must be sent as notes in the user's turn, None if the
+    capability table decides. `beta`: features of the API that every request names, separated by commas.
     """
 
     name: WireName = "messages"
@@ -71,7 +72,7 @@ class MessagesWire(JsonDoor):
         return complaint(body, mid_system=self._mid_system is not False)
 
     def _accepts_mid_system(self, author: str) -> bool:
-        """Returns True if a system message may stand within the conversation. Only then can it add tools."""
+        """Returns True if the model accepts system messages within the conversation. Only such messages can add tools."""
         if self._mid_system is not None:
             return self._mid_system
         return capabilities_of(author, wire=self.name).deferral == "additions"

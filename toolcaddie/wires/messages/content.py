@@ -1,4 +1,7 @@
-"""Content blocks of the Messages API as our blocks, and back."""
+"""Conversion of content blocks (texts, images, documents) between the Messages API and our types, in both directions.
+
+`where` is the path of a message or block in the request, for error messages.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from toolcaddie.core.tool import JsonObject
 Block = dict[str, Any]
 
 MESSAGES = "messages"
-"""Name of the wire, on blocks that came by it and as the author of messages that a caller wrote for it."""
+"""Name of this wire, on blocks that came over it and in the author of messages that a caller wrote for it."""
 TEXT = "text"
 _PDF = "application/pdf"
 _OWN_PARTS = frozenset({"image", "document", "search_result"})
@@ -27,8 +30,8 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def write_blocks(message: Message, where: str, *, media: bool = False) -> list[Block]:
-    """Returns a message's content as blocks of the API, without blank texts. `media`: not only text is allowed. In a result a
-    line of text replaces content that has no block."""
+    """Returns a message's content as blocks of the API, without blank texts. `media`: content other than
+    text is allowed. In a tool's result, a line of text replaces content for which the API has no block."""
     if message.content is None:
         return []
     if isinstance(message.content, str):
@@ -137,7 +140,8 @@ def _base64(kind: str, media_type: str, data: str) -> Block:
 
 
 def _with_own_fields(block: content.Block, written: Block) -> Block:
-    """Returns the block with its further fields if it came by this wire, else with its mark for the prompt cache."""
+    """Returns `written`, the API's form of `block`, with further fields of `block`: all of them if it came over this wire, else
+    only its mark for the prompt cache."""
     extra = block.extra or {}
     if block.wire == MESSAGES:
         return {**extra, **written}

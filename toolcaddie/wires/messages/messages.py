@@ -1,8 +1,10 @@
-"""Conversations in the form of Anthropic's Messages API, both ways.
+"""Conversion of conversations between Anthropic's Messages API and our messages, in both directions.
+
+`where` is the path of a message or block in the request, for error messages.
 
 The API requires alternating turns that begin with the user's, a result for every call at the start of the next turn, ids
 of a limited alphabet that never repeat, and no empty text. Other APIs allow more, and a conversation may have begun with any of
-them. It is converted without loss; a message that the API cannot express is refused by name.
+them. It is converted without loss; a message that the API cannot express is refused with an error that names it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from toolcaddie.wires.messages.content import (
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 NOT_JSON = "INVALID_JSON"
-"""The key for a call's arguments that are not JSON, according to the API's guide."""
+"""The key under which a call's arguments are sent if they are not JSON, as the API's guide recommends."""
 
 _CALL, _RESULT = "tool_use", "tool_result"
 _REFERENCE, _ADDITION = "tool_reference", "tool_addition"
@@ -51,7 +53,7 @@ _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation in the form of the API."""
+    """A conversation in the form of the API, as `conversation` returns it."""
 
     system: list[Block]
     messages: list[Block]
@@ -64,7 +66,7 @@ class Conversation:
 def conversation(
     messages: Sequence[Message], *, author: str, mid_system: bool = False, deferred: Collection[str] = ()
 ) -> Conversation:
-    """Returns the conversation for `author` (see `Message.author`). Its own answers go back unchanged.
+    """Returns the conversation for the model `author` (see `Message.author`). Answers of this model are sent back unchanged.
 
     `mid_system`: the model accepts system messages within the conversation; otherwise they become notes in the user's turn.
     `deferred`: the tools that are hidden until a message reveals them. Raises `RequestError` naming a message that this API
@@ -86,7 +88,8 @@ def conversation(
 
 
 class _Turns:
-    """Builds the messages, with the user's turn that is being written: its results come first, whatever their order was."""
+    """Builds the messages one after another. It collects the user's turn until the turn is complete, because the tool results
+    in a turn must come first, whatever their order in the conversation was."""
 
     def __init__(self, *, author: str, mid_system: bool, deferred: frozenset[str]) -> None:
         self.revealed_early: set[str] = set()
@@ -102,7 +105,7 @@ class _Turns:
         self._added: list[Block] = []
         """Tools that are revealed after the user's turn."""
         self._open: list[tuple[str, str]] = []
-        """Calls without a result so far: the caller's id, and the one that is sent."""
+        """Calls without a result so far: the id in our messages, and the id that is sent."""
         self._used: set[str] = set()
 
     def add(self, message: Message, where: str) -> None:
@@ -158,7 +161,8 @@ class _Turns:
             self.revealed_early.update(revealed)
 
     def _notes_within(self) -> None:
-        """Moves system messages into the user's turn, because the turn continues: they may only follow a whole turn."""
+        """Moves system messages into the user's turn, because the turn continues. A system message of its own may only follow a
+        whole turn."""
         self._words += map(_note, self._notes)
         self._notes = []
 
@@ -205,7 +209,7 @@ class _Turns:
             self._messages.append({"role": "assistant", "content": blocks})
 
     def _native_blocks(self, message: Message) -> list[Block]:
-        """Returns the message's native blocks; none if they are of another author, or do not match the calls.
+        """Returns the message's native blocks; no blocks if another model wrote them or they do not match the calls.
 
         Blank texts are omitted: the API sometimes writes them, but refuses them in a request.
         """

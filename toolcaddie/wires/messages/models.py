@@ -1,4 +1,4 @@
-"""The list of models as Anthropic's API gives it."""
+"""Reading of the list of models in the format of Anthropic's API. `who` is the provider's name for error messages."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""Reasons to stop in OpenAI's words; others keep the API's."""
+"""Our finish reason (OpenAI's word) for each of the API's; a reason that is not here keeps its name."""
 OURS = frozenset({"id", "type", "role", "model", "content"})
-"""Fields that a door writes itself."""
+"""Fields that a door writes itself and never passes on from a provider."""
 _ENDING = frozenset({"stop_reason", "stop_sequence", "usage"})
 
 
@@ -62,8 +62,8 @@ _ANSWER = msgspec.json.Decoder(WireAnswer)
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`. Raises `ProviderProtocolError`, or the exception for an error in place of an
-    answer."""
+    """Returns the answer in a body. Raises `ProviderProtocolError` if there is none; if the body is an error, the
+    `ProviderError` for that error."""
     answer = shaped(body, _ANSWER, who)
     if answer.error:
         raise failure(answer.error, body, who)
@@ -150,7 +150,8 @@ def _text_of(block: dict[str, Any], who: str) -> str:
 
 
 def read_usage(wire: WireUsage | None) -> Usage:
-    """Returns the usage. The API counts cached input, read and written, separately from other input."""
+    """Returns the usage. The API counts input read from or written to the prompt cache separately from other input;
+    `Usage.input_tokens` includes it."""
     if wire is None:
         return Usage()
     read, written = count(wire.cache_read_input_tokens), count(wire.cache_creation_input_tokens)
@@ -187,12 +188,13 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def unknown_fields(reply: ModelReply) -> JsonObject:
-    """Returns the fields of an upstream of this wire that a door does not write itself."""
+    """Returns the fields of a provider's answer that a door passes on; none if the answer came over another wire."""
     return {name: value for name, value in raw_fields(reply, "messages").items() if name not in _ENDING}
 
 
 def stop_fields(reply: ModelReply) -> JsonObject:
-    """Returns the reason to stop. An upstream of this wire tells more about it, such as the stop sequence."""
+    """Returns the fields about the reason to stop. If the answer came over this wire, they are the provider's own and say more,
+    such as the stop sequence."""
     theirs = raw_fields(reply, "messages")
     reason = theirs.get("stop_reason")
     if isinstance(reason, str) and _FINISH.get(reason, reason) == reply.finish_reason:
@@ -201,7 +203,7 @@ def stop_fields(reply: ModelReply) -> JsonObject:
 
 
 def reply_usage(reply: ModelReply) -> JsonObject:
-    """Returns the usage, with what only an upstream of this wire tells."""
+    """Returns the usage. If the answer came over this wire, it includes the provider's further fields."""
     return with_unknown(write_usage(reply.usage), raw_fields(reply, "messages").get("usage"))
 
 
@@ -217,8 +219,8 @@ def answer_head(head: AnswerHead, *, model: str = "") -> dict[str, Any]:
 
 
 def reply_blocks(message: Message) -> list[Block]:
-    """Returns an answer's blocks: the native ones if they are of this API, with the ids of the calls; else blocks for text and
-    calls."""
+    """Returns an answer's blocks: `Message.native`, with the ids of the calls, if these blocks are of this API; else new blocks
+    for text and calls."""
     calls = iter(message.tool_calls)
     if message.native and all(map(_is_own, message.native)):
         own = [dict(block) for block in message.native]

@@ -24,19 +24,19 @@ WHAT = "a messages request"
 """Name of a request in error messages."""
 _OURS = frozenset({"model", "messages", "system", "tools", "tool_choice", "stream"})
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
-"""The beta feature for tools that are added between messages."""
+"""Name of the API's beta feature for tools that are added between messages."""
 _EPHEMERAL = {"type": "ephemeral"}
 
 _MEANINGLESS = frozenset(
     {
         *("stream", "stream_options"),  # streaming is set separately, and usage is always reported
-        *("store", "prediction", "seed"),  # hints unknown to the API, which no answer depends on
+        *("store", "prediction", "seed"),  # hints that the API does not know and an answer does not need
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is controlled by marks
         "parallel_tool_calls",  # part of `tool_choice`
     }
 )
-"""Parameters of chat completions that are omitted. Those in neither list go out unchanged: they may be the API's own, and
-otherwise the API refuses them by name."""
+"""Parameters of chat completions that are omitted. Parameters that are neither here nor in `_TRANSLATIONS` are sent unchanged:
+they may be the API's own; if not, the API names them in its error."""
 
 
 def write_request(
@@ -51,8 +51,8 @@ def write_request(
 ) -> tuple[bytes, tuple[str, ...]]:
     """Returns the body of a request, and the beta features of the API that it needs.
 
-    `author`: the provider and model, as in `Message.author`. `max_tokens`: for a request without it. The API has no mask, so
-    tools that may not be called are not sent.
+    `author`: the provider and model, as in `Message.author`. `max_tokens`: the limit for a request without one. The API has no
+    mask, so tools that may not be called are not sent.
 
     Raises `RequestError` naming a field that the API cannot express.
     """
@@ -112,7 +112,8 @@ def _take_user(body: Block, value: Any) -> None:
 
 
 def _take_metadata(body: Block, value: Any) -> None:
-    """Takes the user. Other labels are for the store of chat completions; this API knows only the user of a request."""
+    """Takes the user from the labels of a request. The other labels are dropped, because this API has a place only for the
+    user."""
     if isinstance(value, Mapping) and "user_id" in value:
         body["metadata"] = {"user_id": value["user_id"]}
 
@@ -174,8 +175,9 @@ def _output(body: Block, **more: Any) -> None:
 
 
 def _disable_impossible_thinking(body: Block) -> None:
-    """Disables thinking where the API would refuse it. With a thinking budget an answer whose calls were just answered must
-    begin with thinking. An answer of another model has none that the API accepts, so the rest of its turn is done without."""
+    """Disables thinking where the API would refuse it. With a thinking budget, an answer whose calls were just answered must
+    begin with thinking. If another model wrote the answer, the API accepts no thinking in it, so the rest of the turn runs
+    without."""
     thinking = body.get("thinking")
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return
@@ -190,7 +192,8 @@ def _disable_impossible_thinking(body: Block) -> None:
 
 
 def _is_marked(body: Block, tools: Sequence[WireTool]) -> bool:
-    """Returns True if the caller set marks itself. They are kept, and no other is added, because only four are allowed."""
+    """Returns True if the caller set marks itself. These marks are kept and no others are added, because only
+    four are allowed."""
     if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
         return True
     blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
@@ -203,10 +206,11 @@ def _has_mark(block: Block) -> bool:
 
 
 def _mark_prefix(written: Conversation) -> None:
-    """Marks the end of the system text and of the last two user's turns. With the mark of the tools there are at most four.
+    """Marks the end of the system text and of the last two user's turns. With the mark of the tools, these are at most four
+    marks.
 
-    A marked prefix is written to the cache, and found again from at most 20 blocks later. The mark of the previous turn is at
-    the end of the last request, so its prefix is found however many calls were made since.
+    A marked prefix is written to the cache, and a later request finds it if at most 20 blocks follow it. The mark of the
+    previous turn is at the end of the last request, so its prefix is found however many calls were made since.
     """
     if written.system:
         written.system[-1] = {**written.system[-1], "cache_control": _EPHEMERAL}
@@ -251,7 +255,8 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
 
 
 def _read_params(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters by the names of chat completions, which are ours. Those without one keep their own."""
+    """Returns the parameters under the names of chat completions, which Toolcaddie uses. Parameters without such a name keep
+    their own."""
     params = {name: value for name, value in fields.items() if name not in _OURS and value is not None}
     choice, output = fields.get("tool_choice"), params.pop("output_config", None)
     if "stop_sequences" in params:

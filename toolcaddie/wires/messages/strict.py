@@ -1,5 +1,5 @@
-"""Checks of a Messages request as strict as Anthropic's, with Anthropic's error texts. Scripted servers of tests refuse requests
-by them.
+"""Checks of a Messages request as strict as Anthropic's, with Anthropic's error texts. The scripted servers of
+tests use them to refuse what the real server would refuse.
 
 Each check yields complaints, and only the first complaint of all checks is used: code after a `yield` may rely on what was
 checked before it.
@@ -40,7 +40,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _CHOICES = frozenset({"auto", "any", "tool", "none"})
 _NEVER_FORCED = ("claude-fable-5-1", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5")
-"""Families that refuse a forced tool choice."""
+"""Families of models that refuse a forced tool choice."""
 _UNSUPPORTED_KEYWORDS = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"}
 )
@@ -56,13 +56,13 @@ class Terms:
     """Facts beside the request that a server checks it against."""
 
     signed: Mapping[str, str] | None = None
-    """Thinking by the signature it went out with; None: unknown, so that any signature is accepted."""
+    """The thinking text that each signature was issued for; None: unknown, so that any signature is accepted."""
     mid_system: bool
     """True if the model accepts system messages within the conversation."""
 
 
 def complaint_about(body: Any, terms: Terms) -> str | None:
-    """Returns the message a strict provider answers with status 400; None: the request is valid."""
+    """Returns the error message with which the real server would answer (status 400); None: the request is valid."""
     if not isinstance(body, dict):
         return "The request body is not valid JSON."
     for check in _CHECKS:
@@ -72,7 +72,7 @@ def complaint_about(body: Any, terms: Terms) -> str | None:
 
 
 def complaint(body: Any, *, mid_system: bool) -> dict[str, Any] | None:
-    """Returns the error a strict provider answers with status 400; None: the request is valid."""
+    """Returns the error body with which the real server would answer (status 400); None: the request is valid."""
     wrong = complaint_about(body, Terms(mid_system=mid_system))
     return None if wrong is None else refusal(400, wrong)
 
@@ -497,4 +497,4 @@ _CHECKS: tuple[Callable[[Body, Terms], Iterator[str]], ...] = (
     _thoughts,
     _marks,
 )
-"""In this order: each relies on the checks before it."""
+"""The checks in their order: each one relies on what the checks before it have made sure of."""

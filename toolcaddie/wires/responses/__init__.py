@@ -1,4 +1,4 @@
-"""OpenAI's Responses API. Every request tells the provider to store nothing."""
+"""The wire (format of a model API) of OpenAI's Responses API. Every request tells the provider to store nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from toolcaddie.wires.responses.strict import complaint
 
 
 class ResponsesWire(JsonDoor):
-    """Implements `ports.wires.Wire`.
+    """Reads and writes the Responses API in both directions: for a provider, and for clients of ours. Implements
+    `ports.wires.Wire`.
 
-    Reasoning of an earlier answer goes back to its author in every request, encrypted as it came. The parameters `store` and
+    The reasoning of an earlier answer is sent back, encrypted as it came, to the model that wrote it. The parameters `store` and
     `include` of a request take precedence over ours.
     """
 

@@ -1,6 +1,8 @@
-"""Checks of a Responses request as strict as OpenAI's, with its messages, as far as they concern tools.
+"""Checks of a Responses request, as far as it concerns tools, as strict as OpenAI's and with OpenAI's error texts. The scripted
+servers of tests use them to refuse what the real server would refuse.
 
-Unlike chat completions this API refuses unknown parameters. Nothing is stored, so no earlier answer can be named by its id.
+Unlike chat completions, this API refuses unknown parameters. A scripted server stores nothing, so it refuses requests that refer
+to an earlier answer by its id.
 """
 
 from __future__ import annotations
@@ -120,7 +122,7 @@ _OWN_TOOLS = frozenset(
 
 
 def complaint(body: Any) -> Refusal | None:
-    """Returns the error a strict provider answers with status 400; None: the request is valid."""
+    """Returns the error body with which the real server would answer (status 400); None: the request is valid."""
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")
     for check in _CHECKS:
@@ -130,7 +132,7 @@ def complaint(body: Any) -> Refusal | None:
 
 
 def loaded_by(body: dict[str, Any]) -> set[str]:
-    """Returns the names of the functions that items of the input add."""
+    """Returns the names of the functions that items in the input (`additional_tools`) add to the tools."""
     return {
         tool["name"]
         for item in _items(body)
@@ -512,4 +514,4 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
     _tools,
     _tool_choice,
 )
-"""In this order: each relies on the checks before it."""
+"""The checks in their order: each one relies on what the checks before it have made sure of."""
