@@ -109,7 +109,7 @@ class Capabilities:
     prices: Prices | None = None
     """None: unknown."""
     says: frozenset[str] | None = None
-    """Names of the fields that a row sets; None: all fields."""
+    """Names of the fields that this row sets; None: it sets all fields."""
 
 
 _LONG_MODEL = 200
@@ -145,7 +145,7 @@ def capabilities_of(
     """Returns the capabilities of `model` (`provider:model` or a model alone) by `table`, with defaults for unset fields.
 
     `wire`: the provider's wire; None: derived from the provider's name. The result's `pattern` is the pattern of the first
-    matching row, or empty if no row matches. Results are cached unless `table` is a list, which is searched each time.
+    matching row, or empty if no row matches. Results are cached unless `table` is a list, because a list may change.
     """
     if wire is None and ":" in model:
         wire = wire_named(model.partition(":")[0])

@@ -1,8 +1,8 @@
 """Catalogs of tools, and views of the tools that one principal may see.
 
-A `Catalog` never changes: a changed set of tools is another catalog with another `version`. A `View` is a mask over it, so
-a view per request costs one mask, whatever the size. Facts about the tools are in flat buffers (`bytes`, `array`), which
-selection reads as arrays without copying them. A catalog is made from the tools of an installation's sources.
+A `Catalog` never changes: a changed set of tools is another catalog with another `version`. A `View` is a mask over it, so a
+view for each request costs one mask, however large the catalog is. Facts about the tools are in flat buffers (`bytes`,
+`array`), which selection reads as arrays without copying them. A catalog is made from the tools of an installation's sources.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _names_of(catalog: Catalog, mask: Mask) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_CATALOGS)
 def _grouped(catalog: Catalog) -> Sequence[tuple[int, ...]]:
-    """Returns the positions of each category's tools."""
+    """Returns the positions of the tools of each category; the last entry has the tools without a category."""
     groups: list[list[int]] = [[] for _ in (*catalog.categories, None)]  # index -1: the tools without a category
     for position, at in enumerate(catalog.category_of):
         groups[at].append(position)
@@ -411,7 +411,7 @@ def _categorised(
 
 
 def _renumbered(codes: array[int], numbers: Sequence[int]) -> array[int]:
-    """Returns the codes with each code replaced by `numbers[code]`; -1 stays -1."""
+    """Returns `codes` (indexes of categories) with each code replaced by `numbers[code]`; -1 (no category) stays -1."""
     if all(code == number for code, number in enumerate(numbers)):
         return codes
     table = [*numbers, -1]  # the last place is index -1: no category

@@ -19,8 +19,8 @@ class Principal:
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Key of everything that is stored for a principal: tenant and id. It does not contain bot and role, so that a person has
-        the same conversations and runs with every bot and in every role."""
+        """Key of everything that is stored for a principal: tenant and id. It does not contain bot and role, so a person has the
+        same conversations and runs with every bot and in every role."""
         return (self.tenant, self.id)
 
 

@@ -28,8 +28,8 @@ some tools may be called; native: an array to which the provider's own mechanism
 tools that search and call all other tools."""
 
 AddedBy = Literal["array", "text", "reference"]
-"""Place of tools that join later: at the end of the array (`array`), in the conversation as text, to be called through
-`execute_tool` (`text`), or in the conversation by the provider's own mechanism (`reference`)."""
+"""Place of tools that are added during the conversation: at the end of the array (`array`), in the conversation as text, to be
+called through `execute_tool` (`text`), or in the conversation by the provider's own mechanism (`reference`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class DeliveryPlan:
     referenced: Sequence[str] = ()
     """The `known` tools that are deferred in the array until such a message."""
     pinned: Sequence[str] = ()
-    """Tools that must be in the array: those of the caller's tool choice, and essential ones."""
+    """Tools that must be in the array: the tools in the caller's tool choice, and the essential tools."""
     allowed: Sequence[str] | None = None
     """Tools that the previous request allowed to be called, if the provider supports masks."""
     called: Sequence[str] = ()

@@ -5,7 +5,7 @@ ToolcaddieError
 │   ├── CatalogError         a tool or category definition is unusable; names source and tool
 │   │   └── DuplicateToolError   two sources hold one name
 │   └── BudgetError          core and meta tools alone exceed a limit
-├── RequestError             the caller's request is wrong (the gateway answers 400)
+├── RequestError             the caller's request is wrong (the gateway answers with status 400)
 │   └── RunNotFoundError     no stored run has that id
 ├── RunError                 the run could not continue
 │   ├── LimitExceededError   a limit of the run was reached; `limit` is its name
@@ -40,7 +40,7 @@ class ToolcaddieError(Exception):
     acted = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Lets errors pass between processes, also those that are made with keyword arguments."""
+        """Makes errors picklable, so that they can pass between processes, even if they were made with keyword arguments."""
         return _unpickled, (type(self), self.args), self.__dict__
 
 
@@ -185,7 +185,7 @@ class ProviderProtocolError(ProviderError):
 
 
 def mark_acted(error: BaseException, acted: bool) -> None:
-    """Marks any exception. `acted`: True if tools of the run had run before it was raised."""
+    """Sets the attribute `acted` of any exception. `acted`: True if tools of the run had run before it was raised."""
     error.acted = acted  # type: ignore[attr-defined]
 
 
@@ -194,7 +194,7 @@ def has_acted(error: BaseException) -> bool:
 
 
 class MarksActed:
-    """Context manager that marks an exception leaving its block (`mark_acted`) if its attribute `acted` was set to True
+    """Context manager: an exception that leaves its block is marked (`mark_acted`) if `acted` of this manager was set to True
     before."""
 
     def __init__(self) -> None:

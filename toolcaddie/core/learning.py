@@ -14,13 +14,13 @@ from toolcaddie.core.numbers import Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSettings:
-    """The size of the memory, and the callers whose requests teach for each other."""
+    """Settings of the memory: its size, its age limit, and the callers that share it."""
 
     scope: Literal["shared", "principal"] = "shared"
     """The requests that a caller's selection learns from: those of the same tenant (`shared`), or only the caller's own
     (`principal`). Everybody learns from the log that the operator supplies."""
     most_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
-    """The largest number of entries. Above it, the owner with the largest number of entries loses the oldest one."""
+    """The largest number of entries. Above it, the oldest entry of the owner with the most entries is deleted."""
     keep_days: Seconds | None = 90.0
     """Days until an entry is forgotten; None: never."""
     name_others: bool = False

@@ -85,9 +85,9 @@ class Force:
     """An order to the model: the answer must call a tool."""
 
     candidates: tuple[str, ...]
-    """Tools of the request, the likeliest first."""
+    """Names of the tools that fit the request, the most likely first."""
     ignored: frozenset[str] = frozenset()
-    """Tools whose calls do not count (searching for a tool is not using one)."""
+    """Names of tools whose calls do not satisfy the order: meta tools, because searching for a tool is not using one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class ModelDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One request to a provider on the way to an answer."""
+    """One request to a provider; an answer may take several (retries, fallbacks, forced tool use)."""
 
     provider: str
     model: str
@@ -163,10 +163,10 @@ class Attempt:
 
 
 class RawBody:
-    """Top-level fields of a provider's answer, for streams collected from all chunks. The gateway passes them on to a client that
-    speaks the same wire.
+    """Top-level fields of a provider's answer; for a stream, collected from all its chunks. The gateway passes them on to a
+    client that speaks the same wire.
 
-    `fields` may be given as a function, which is called when they are first read: most answers go to nobody who needs them.
+    `fields` may be given as a function, which is called when they are first read: for most answers nobody reads them.
     """
 
     __slots__ = ("_fields", "wire")

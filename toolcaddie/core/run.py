@@ -29,7 +29,7 @@ class Limits:
     """The largest number of executed tool calls, without meta tools. The next call is refused and the run fails."""
     idle_rounds: Positive | None = 75
     """The largest number of model calls after which no tool ran, because the model called only meta tools or unknown names or its
-    calls were refused. Then the run fails."""
+    calls were refused. At the limit the run fails."""
     idle_rounds_in_row: Positive | None = 25
     """The largest number of such model calls in a row, without a tool that ran in between."""
     forced_attempts: Positive = 3
@@ -38,15 +38,15 @@ class Limits:
     tokens: Positive | None = None
     """Tokens of all model calls together, by the provider's count. At the limit the run fails before the next model call."""
     tool_seconds: Seconds = 30.0
-    """Timeout of tools without their own."""
+    """Timeout in seconds of tools that have no timeout of their own."""
     tool_seconds_most: Seconds | None = None
-    """Upper bound for the timeouts of tools."""
+    """Upper bound in seconds for the timeouts of all tools."""
     tool_retries: UpToTen = 0
-    """Retries of a failed tool, if that is safe."""
+    """The largest number of retries of a failed call, for tools that are safe to run again."""
     result_bytes: Positive = 100_000
-    """A longer result is truncated with a note."""
+    """Size in bytes above which a result is truncated, with a note."""
     result_media_bytes: Count = 4_000_000
-    """Bytes of the pictures, sounds and files of a result, in base64. Those beyond the limit are replaced by a sentence."""
+    """Bytes of the pictures, sounds and files of a result, in base64. Media beyond the limit are replaced by a sentence."""
     repeats_warn: TwoOrMore | None = 3
     """Number of equal rounds in a row (same tool, arguments and result) from which the model is warned."""
     repeats_stop: TwoOrMore | None = 5
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """Identity of a conversation whose client sends the whole of it again with every request (`core.transcript` makes the
+    """Identity of a conversation whose client sends all its messages again with every request (`core.transcript` makes the
     digests).
 
     The client also sends the results of its own tools with the next request. So a run that ends with calls of the client's tools
@@ -163,7 +163,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Start of the run on the monotonic clock. For a resumed run it is later by the length of the pause, which does not count."""
 
     def __repr__(self) -> str:
-        """Omits the objects of the application: they may hold keys."""
+        """Omits the objects of the application, because they may contain secrets."""
         return f"RunContext(run_id={self.run_id!r}, principal={self.principal!r}, model={self.model!r})"
 
     @property

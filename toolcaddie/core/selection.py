@@ -27,9 +27,9 @@ class Budget:
     """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
     policy: Literal["proportional", "fair", "ranked"] = "fair"
     redistribute: bool = False
-    """True: a second pass of `proportional` gives unused slots to categories that have more."""
+    """True: if the slots are divided among categories (`proportional`), unused slots go to categories with more tools."""
     reserve_tools: Count = 16
-    """Slots of the cap reserved for later additions if `request_more_tools` is offered."""
+    """Slots of the provider's cap reserved for later additions if `request_more_tools` is offered."""
     reserve_tokens: PartialShare = 0.25
     """Share of `max_tokens` reserved for the same additions."""
 
@@ -54,7 +54,7 @@ class SelectionQuery:
     """Names always selected, outside `max_tools`, each with its reason."""
     exclude: frozenset[str] = frozenset()
     fixed_count: int = 0
-    """Slots of the cap already used (meta tools, earlier additions)."""
+    """Slots of the provider's cap that are already used (meta tools, earlier additions)."""
     fixed_tokens: int = 0
     expandable: bool = False
     """True: `request_more_tools` is offered, so the budget's reserve stays free."""
@@ -69,7 +69,7 @@ class QueryWords:
     messages: tuple[tuple[str, float], ...]
     """Messages of the user, each with its weight."""
     replies: tuple[tuple[str, float], ...] = ()
-    """Messages of the assistant between them, each with its weight."""
+    """Messages of the assistant between those of the user, each with its weight."""
     called: tuple[str, ...] = ()
     """Names of recently called tools."""
     principal: Principal | None = None

@@ -89,7 +89,7 @@ class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
 
     names: tuple[str, ...]
     slim: tuple[str, ...] = ()
-    """Names whose schema is slimmed."""
+    """Names of the tools whose schemas are sent in a shorter form."""
     replace: bool = False
     """True: these tools replace all delivered tools, because the slots reserved for additions are used up."""
 
@@ -110,8 +110,8 @@ ErrorKind = Literal[
     "timeout",
     "failed",  # the tool raised or answered with an error
     "limit",  # the limit of calls was reached before this call
-    "not_run",  # the run ended before the call began; that it would run may already have been recorded
-    "unknown_outcome",  # the tool may or may not have run before a crash; it is not run again by itself
+    "not_run",  # the run ended before the call began; the trail may already announce the call
+    "unknown_outcome",  # the tool may or may not have run before a crash; it is not run again automatically
 ]
 
 
@@ -130,8 +130,8 @@ class ToolResult:
     held: str | None = None
     """Handle with which the meta tool `read_result` reads the whole of a truncated result; None: it is not truncated."""
     cached: bool = False
-    """True: the tool did not run for this call; the result comes from an equal call, from the cache or one that was in
-    progress."""
+    """True: the tool did not run for this call; the result is that of an equal call, from the cache or from a call
+    that was in progress."""
     tries: int = 1
     """Number of times the tool ran for this call."""
 

@@ -74,7 +74,7 @@ class DoorRequest:
     model: str
     messages: tuple[Message, ...]
     tool_choice: Any = None
-    """As in `ModelRequest`."""
+    """Same as `ModelRequest.tool_choice`."""
     stream: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     """All other fields, unchanged."""
@@ -86,7 +86,7 @@ class AnswerHead:
 
     id: str
     created: int
-    """Seconds since 1970."""
+    """Time of the answer in seconds since 1970."""
     model: str
     """Model named by the client. An answer that is not streamed names the model that answered, if it is known."""
 

@@ -25,7 +25,8 @@ MAX_DEPTH = 64
 """The largest number of nested levels of a schema, and of arguments if their schema has references."""
 
 MAX_VISITS = 10_000
-"""The largest number of schemas that may apply to one value. Thirty lines of nested `allOf` can apply a billion."""
+"""The largest number of schemas that may apply to one value. Thirty lines of nested `allOf` can
+apply a billion schemas."""
 
 _BIG = 100_000
 """Size of arguments in bytes above which only the first error is reported: collecting all errors of a long list takes seconds."""
@@ -34,17 +35,17 @@ _LONG = 32 * 1024
 """Size of arguments in bytes above which a check may take milliseconds."""
 
 _LONG_FOR_PATTERNS = 200
-"""The same size for schemas with patterns that backtrack."""
+"""Size of arguments in bytes above which a check may take milliseconds if the schema has patterns that backtrack."""
 
 _MASK = patterns.MASK
-"""Placeholder for the value in every message of a validator."""
+"""Placeholder that stands for the value in every message of a validator."""
 _MAX_QUOTED, _MAX_MESSAGE = 60, 300
 
 Validator = jsonschema_rs.Draft202012Validator
 
 
 def check_schema(schema: Any, *, what: str) -> None:
-    """Raises `CatalogError` unless this is a usable schema of a tool's arguments. `what`: the tool, in the words of the message.
+    """Raises `CatalogError` unless `schema` is a usable schema of a tool's arguments. `what`: the tool's name in the message.
 
     A usable schema is an object schema of draft 2020-12 that compiles, refers only to its own parts (other references are
     refused and never fetched), is no deeper than `MAX_DEPTH`, and does not grow exponentially when it is applied.

@@ -10,7 +10,7 @@ import msgspec
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 BYTES_PER_TOKEN = 3.6
-"""Bytes of JSON per token before the first answer of a model; the usage figures of its provider then calibrate it per model."""
+"""Assumed bytes of JSON per token until a model has answered; then the provider's usage figures give the number for the model."""
 
 
 def canonical_json(value: Any) -> bytes:

@@ -1,7 +1,7 @@
-"""Content parts of chat completions as blocks, and back.
+"""Content parts of chat completions as blocks, and back. A block is a piece of content in our types (`core.content`).
 
-A part that came by this wire goes out unchanged: fields unknown here are kept in a block's `extra`, and a part of an unknown
-kind, or one that is malformed, is kept whole.
+A part that came over this wire (the format of this API) is sent over it unchanged: fields unknown here are kept in a block's
+`extra`, and a part of an unknown kind, or one that is malformed, is kept whole.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from toolcaddie.core.tool import JsonObject
 CHAT = "chat"
 
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
-"""Audio formats that MIME names differently than this wire."""
+"""This wire's names of audio formats, by the names in MIME types where they differ."""
 
 
 # ---------------------------------------------------------------- in
 
 
 def read_content(content: Any) -> Content | None:
-    """Returns a message's content: text, or its parts as blocks; blocks among them stay as they are."""
+    """Returns a message's content: text, or its parts as blocks. Parts that are blocks already stay
+    unchanged."""
     if content is None or isinstance(content, str):
         return content
     return tuple(part if isinstance(part, BLOCKS) else read_part(part) for part in content)
@@ -125,7 +126,7 @@ _READERS: Mapping[str, Callable[[JsonObject], Block | str]] = {
     "input_audio": _read_audio,
     "file": _read_file,
 }
-"""Readers by type of part. Each returns the block, or the problem as text."""
+"""Reader for each type of part. It returns the block, or a text that says what is wrong with the part."""
 
 
 def _address(url: str) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _message_part(block: Block, role: str) -> JsonObject:
 
 
 def write_part(block: Block) -> JsonObject | None:
-    """Returns the part for a block; None: this wire has none."""
+    """Returns the part for a block; None: this wire has no part for it."""
     part = block.part if isinstance(block, Other) and block.wire == CHAT else _PARTS[type(block)](block)
     return part if part is None or block.extra is None or block.wire != CHAT else _with_extra(part, block.extra)
 

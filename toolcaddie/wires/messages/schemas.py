@@ -17,11 +17,11 @@ _UNKNOWN = frozenset(
 )
 """Keywords that the API refuses. They are moved into the description for the model; the caller checks the answer anyway."""
 _NAMED = frozenset({"properties", "$defs", "definitions"})
-"""Keywords whose values are schemas by name."""
+"""Keywords whose value maps names to schemas."""
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _MAX_STEPS = 8
-"""Limit of references that lead to references."""
+"""The largest number of references that are followed one after another."""
 _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required"})
 
 
@@ -77,7 +77,7 @@ def _required(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _parts(schema: Mapping[str, Any], keyword: str) -> Iterator[Mapping[str, Any]]:
-    """Yields the schemas that a keyword combines, references within the whole followed."""
+    """Yields the schemas that a keyword combines, with references inside the schema followed."""
     parts = schema.get(keyword)
     for part in parts if isinstance(parts, list | tuple) else ():
         for _ in range(_MAX_STEPS):

@@ -70,12 +70,12 @@ _KIND = msgspec.json.Decoder(_Kind)
 
 @dataclass(slots=True)
 class _Block:
-    """A block of which not all pieces have come."""
+    """A block that has begun and not ended."""
 
     start: dict[str, Any]
     kind: str
     call: int | None = None
-    """Position of a call among the calls."""
+    """For a call, its position among the calls of the answer."""
     pieces: list[str] = field(default_factory=list)
     """Pieces of text, thinking or input."""
     signature: str | None = None
@@ -98,7 +98,7 @@ class _Block:
 
 
 class MessagesReader:
-    """Reads a streamed answer: blocks begin, grow and end, then comes the reason to stop, then the end. Implements
+    """Reads a streamed answer: blocks begin, grow and end; the reason to stop and the end of the answer follow. Implements
     `ports.wires.StreamReader`."""
 
     def __init__(self, *, who: str, author: str = "") -> None:
@@ -125,12 +125,12 @@ class MessagesReader:
         return _EVENTS[event.type](self, event)
 
     def end(self) -> None:
-        """Notes the end of the body. Raises `ProviderProtocolError` if it came before `message_stop`."""
+        """Marks the end of the body. Raises `ProviderProtocolError` if it came before `message_stop`."""
         if not self.done:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
 
     def reply(self) -> ModelReply:
-        """Returns the whole answer. Raises `ProviderProtocolError` if there is none, or a block did not end."""
+        """Returns the whole answer. Raises `ProviderProtocolError` if there was no answer or a block did not end."""
         if self._open:
             raise ProviderProtocolError(f"{self._who} ended its stream in the middle of a block")
         if not self._native and self._reason is None:
@@ -206,7 +206,7 @@ class MessagesReader:
         return None if block.call is None else self._call(block, block.call)
 
     def _call(self, block: _Block, place: int) -> ModelDelta | None:
-        """Finishes a call. Some servers send the arguments with its start; they are passed on here."""
+        """Finishes a call. Some servers send the arguments when the call begins; then the caller receives them here."""
         arguments, delta = block.joined, None
         if not arguments:
             fields = call_input(block.start, self._who)
@@ -224,7 +224,7 @@ class MessagesReader:
         self.done = True
 
     def _take_usage(self, usage: WireUsage | None) -> None:
-        """Updates the usage. Counts are of the whole answer so far; those that are not repeated stay."""
+        """Updates the usage. Each count is that of the whole answer so far; counts that an event does not repeat stay."""
         if usage is None:
             return
         for name in WireUsage.__struct_fields__:
@@ -244,10 +244,10 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
     "message_delta": MessagesReader._message_delta,
     "message_stop": MessagesReader._message_stop,
 }
-"""Other events are ignored: the API announces that it will add some."""
+"""Reader of each type of event. Other events are ignored, because the API may add types at any time."""
 _WITH_FIELDS = frozenset({"message_start", "message_delta"})
 _FRAME = frozenset({*OURS, "message", "delta"})
-"""Fields of those events that a door writes itself."""
+"""Fields of an event that a door writes itself and never passes on from a provider."""
 
 
 def _read_event(data: bytes, who: str) -> _Event | None:
@@ -286,7 +286,8 @@ def _not_null(fields: JsonObject) -> JsonObject:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Returns arguments for a block that goes back unchanged: an object, even if the model did not write one."""
+    """Returns arguments for a block that goes back unchanged: always an object, because the API
+    refuses anything else."""
     try:
         return _OBJECT.decode(arguments)
     except UNREADABLE:
@@ -297,21 +298,21 @@ def _input(arguments: str) -> dict[str, Any]:
 
 
 class MessagesWriter:
-    """A streamed answer as events. Implements `ports.wires.StreamWriter`.
+    """Writes a streamed answer as events. Implements `ports.wires.StreamWriter`.
 
-    Text and thinking end when another block begins. Calls stay open to the end, because some providers send pieces of
-    several calls in turn.
+    Text and thinking end when another block begins. Calls stay open to the end, because some providers send the pieces
+    of several calls alternately.
     """
 
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
         self._begun = False
         self._count = 0
-        """Number of blocks so far, which is the index of the next."""
+        """Number of blocks so far, which is the index of the next one."""
         self._open: tuple[str, int] | None = None
         """Kind and index of the text or thinking that is being written."""
         self._calls: dict[int, int] = {}
-        """Indexes of blocks by number of the call."""
+        """Index of the block of each call, by the number of the call."""
         self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
         self._has_text = False
@@ -382,7 +383,7 @@ class MessagesWriter:
 
 
 _BESIDE_DELTA = frozenset({"context_management"})
-"""Fields of an answer that the last event has beside its `delta`, not in it."""
+"""Fields that are at the top of the last event and not inside its `delta`."""
 _EMPTY: Mapping[str, JsonObject] = {
     TEXT: {"type": TEXT, "text": ""},
     THINKING: {"type": THINKING, "thinking": "", "signature": ""},

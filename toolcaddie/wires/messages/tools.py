@@ -1,4 +1,5 @@
-"""Tools, and the choice among them, in the form of the Messages API."""
+"""Conversion of tools, and of the choice among them, between OpenAI's function format and the Messages API, in both
+directions."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _DECODER = msgspec.json.Decoder()
 
 
 class WireTool:
-    """A definition in the API's form, encoded once."""
+    """The definition of a tool in the API's form, encoded once because every request sends it again."""
 
     __slots__ = ("_deferred", "definition", "keys", "name", "plain")
 
     def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
         self.definition = definition
-        """Keeping the original ensures that no other object gets its identity."""
+        """The original definition. It is kept so that no other object can get its `id()`, under which this form is cached."""
         self.name: str = wire["name"]
         self.keys = wire.keys()
         self.plain = msgspec.Raw(ENCODER.encode(wire))
@@ -137,7 +138,7 @@ class Choice:
 
     @classmethod
     def _of_some(cls, allowed: Mapping[str, Any]) -> Choice:
-        """Returns a choice among some tools. The API has no mask, so only the tools that may be called are sent."""
+        """Returns the form of a choice among some tools. The API has no mask, so only the tools that may be called are sent."""
         mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
         names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
         if mode not in ("auto", "required") or not names or None in names:
@@ -168,7 +169,8 @@ def quoted(value: Any) -> str:
 
 def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
     """Returns a client's tools, their definitions in OpenAI's function format, which all providers accept. Marks for the
-    prompt cache are omitted, because the planner decides which tools are sent, and the last of those is marked. A tool that
+    prompt cache are omitted, because the planner decides which tools are sent, and the last of the sent tools is
+    marked. A tool that
     the provider runs itself goes out unchanged. Raises `RequestError` naming the field at fault."""
     if not isinstance(items, list):
         raise RequestError("tools: must be a list", param="tools")

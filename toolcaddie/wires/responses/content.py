@@ -1,7 +1,7 @@
-"""Content parts of the Responses API as blocks, and back.
+"""Content parts of the Responses API as blocks, and back. A block is a piece of content in our types (`core.content`).
 
-A part that came by this wire goes out unchanged: fields unknown here are kept in a block's `extra`, and a part of an unknown
-kind, or one that is malformed, is kept whole.
+A part that came over this wire (the format of this API) is sent over it unchanged: fields unknown here are kept in a block's
+`extra`, and a part of an unknown kind, or one that is malformed, is kept whole.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def _other_fields(part: JsonObject, *names: str) -> JsonObject | None:
 
 
 def write_content(message: Message) -> str | list[dict[str, Any]]:
-    """Returns the content of a message. Raises `RequestError` for what has no place in it."""
+    """Returns the content of a message. Raises `RequestError` for a block that this API cannot express there."""
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
     return [_part(block, message) for block in message.content]
 
 
 def write_words(message: Message) -> str:
-    """Returns the text of an answer by another author. Nothing else of it can be sent."""
+    """Returns the text of an answer that another model wrote; nothing else of such an answer can be sent."""
     blocks = message.content if isinstance(message.content, tuple) else ()
     for block in blocks:
         if not isinstance(block, Text | Refusal):
@@ -165,7 +165,8 @@ def _file(block: Resource) -> dict[str, Any] | None:
 
 
 def _extra_fields(block: Block) -> JsonObject:
-    """Returns the extra fields of a part that came by this wire, or by chat completions, which has many of the same."""
+    """Returns the extra fields of a part that came by this wire, or by chat completions, which has many fields of the same
+    names."""
     extra = block.extra if block.wire in ("chat", "responses") else None
     return {name: value for name, value in (extra or {}).items() if name not in _NESTING}
 

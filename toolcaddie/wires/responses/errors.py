@@ -1,4 +1,5 @@
-"""Errors of the Responses API: in the format of all OpenAI APIs, and inside an answer."""
+"""Errors of the Responses API inside an answer: read by the provider, and written as the last event of a stream by doors (where
+clients send requests to us). `who` is the provider's name for error messages."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _STATUSES = {
     "timeout": 504,
     "vector_store_timeout": 504,
 }
-"""HTTP statuses of errors that are named inside an answer. Every other name means a fault in the request."""
+"""HTTP status for each name of an error inside an answer. Any other name means that the request is at fault."""
 _AT_FAULT = 400
 
 
@@ -42,7 +43,8 @@ class ErrorInside(msgspec.Struct):
 
 
 def failure(error: ErrorInside, who: str, body: bytes, *, status: int | None = None) -> ProviderError:
-    """Returns the exception for an error inside an answer. An error without a name is not blamed on the request."""
+    """Returns the exception for an error inside an answer. An error without a name is not treated as a fault of
+    the request."""
     names = [str(name) for name in (error.code, error.type) if name]
     message = f"{who} stopped with an error: {error.message or 'no message'}"
     message += f" ({', '.join(names)})" if names else ""

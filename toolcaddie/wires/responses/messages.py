@@ -1,12 +1,13 @@
-"""Conversations as items of the Responses API, and definitions of tools in its form, both ways.
+"""Conversion between our types and the Responses API, in both directions: conversations, which are lists of items there
+(messages, calls, results, reasoning), and definitions of tools.
 
-The provider stores nothing, so every request contains the whole conversation. Items of an earlier answer go back unchanged but
-without their ids. An id refers to a stored item: some servers look it up nevertheless and refuse the request if they do not
+The provider stores nothing, so every request contains the whole conversation. Items of an earlier answer are sent back unchanged
+but without their ids. An id refers to a stored item: some servers look it up nevertheless and refuse the request if they do not
 find it. No server needs the ids, because reasoning contains its own encrypted text.
 
 Deferred definitions (`ModelRequest.deferred`) are not in `tools`, because there the model would see the name and description of
-each. If a message reveals some, an item `additional_tools` with the whole definitions follows it. So the beginning of the
-conversation stays the same, and the provider's cache stays valid.
+each. If a message reveals some of them, an item `additional_tools` with the whole definitions follows the message. So the
+beginning of the conversation stays the same, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from toolcaddie.wires.responses.content import read_content, write_content, writ
 FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
 """Types of items that are read and written."""
 BETWEEN = "\n\n"
-"""Separator of two messages of one answer, and of two paragraphs of a summary, which are separate on this wire."""
+"""Separator in our text between two messages of one answer, or two paragraphs of a summary, which are separate in this API."""
 CLIENT = client_author("responses")
 """The author of answers that a client sends back in this API's own items."""
 
@@ -48,8 +49,8 @@ _ROLES = ("assistant", "developer", "system", "user")
 
 
 class ToolForms:
-    """Translates definitions from chat completions' format into this API's. Encoded ones are translated once, because they
-    cannot change.
+    """Translates definitions of tools from the format of chat completions to that of this API (a form). An encoded definition is
+    translated only once, because it cannot change.
 
     Raises `RequestError` for a definition that this API cannot express.
     """
@@ -59,7 +60,7 @@ class ToolForms:
         """Forms by the identity of the definition. Keeping the definition too ensures that no other object gets its identity."""
 
     def split(self, request: ModelRequest) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
-        """Returns names and forms of the tools to send, and the forms of the deferred ones by name."""
+        """Returns two values: names and forms of the tools to send, and the forms of the deferred tools by name."""
         forms = [self._form(definition) for definition in request.tools]
         if not request.deferred:
             return forms, {}
@@ -79,7 +80,8 @@ class ToolForms:
 
 
 def _flat(definition: JsonObject) -> tuple[str, Any]:
-    """Returns name and form of one definition. A tool of the provider's own has no name, and goes out unchanged."""
+    """Returns name and form of one definition. A tool that the provider runs itself has no name and stays
+    unchanged."""
     kind = definition.get("type")
     if kind == "custom":
         raise RequestError("tools of type 'custom' cannot be sent to the Responses API from here", param="tools")
@@ -92,7 +94,7 @@ def _flat(definition: JsonObject) -> tuple[str, Any]:
         "type": "function",
         **function,
         "parameters": function.get("parameters") or _NO_PARAMETERS,
-        # Without it, it would be true if the schema allows that, and the model would have to write every argument.
+        # If it is missing, the API sets it to true where the schema allows, and the model must then write every argument.
         "strict": function.get("strict") or False,
     }
     return function["name"], form
@@ -121,13 +123,13 @@ class Conversation:
     def __init__(self, author: str, deferred: Mapping[str, Any]) -> None:
         self.items: list[Any] = []
         self.loaded: set[str] = set()
-        """Deferred tools that were revealed."""
+        """Names of the deferred tools whose definitions are in the items so far."""
         self._author = author
         self._deferred = deferred
         self._revealed: list[str] = []
         self._used: set[str] = set()
         self._open: dict[str, list[str]] = {}
-        """Calls of the last answer without a result: the ids that were sent, by our own id."""
+        """Calls of the last answer that have no result yet: for each id in our messages, the ids that were sent."""
 
     def take(self, message: Message) -> None:
         if message.role == "tool":
@@ -159,7 +161,8 @@ class Conversation:
             self.items.append({"type": "additional_tools", "role": "developer", "tools": definitions})
 
     def _add_message(self, message: Message) -> None:
-        """Adds a message that is neither an answer nor a result. One without text may only reveal tools."""
+        """Adds a message that is neither an answer nor a result. A message without text may only
+        reveal tools."""
         if not is_empty_note(message):
             self.items.append({"role": message.role, "content": write_content(message)})
         self._reveal(message.revealed)
@@ -186,7 +189,7 @@ class Conversation:
         self.items.extend(map(_call, message.tool_calls, ids))
 
     def _sent_id(self, own_id: str) -> str:
-        """Returns the id to send with a call: its own, unless that is too long, or was used before."""
+        """Returns the id to send with a call: `own_id`, or another one if `own_id` is too long or was used before."""
         digest = hashlib.sha256(own_id.encode(errors="surrogatepass")).hexdigest()
         call_id = own_id if 0 < len(own_id) <= _MAX_CALL_ID else f"call_{digest[:32]}"
         free, count = call_id, 1
@@ -208,7 +211,7 @@ def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str
         if kind == FUNCTION_CALL:
             item["call_id"] = next(left)
         elif kind == REASONING and not item.get("encrypted_content"):
-            if item.get("content"):  # not encrypted, from a self-hosted server, which reads the id
+            if item.get("content"):  # not encrypted: it came from a self-hosted server, which needs the id
                 items.append(item)
             continue
         elif kind == MESSAGE and not item.get("content"):

@@ -31,7 +31,8 @@ _NEUTRAL: dict[str, Any] = {
     "logit_bias": {},
     "modalities": ["text"],
 }
-"""Parameters that this API does not know, with the value that has no effect. Any other value goes out and is refused by name."""
+"""Parameters that this API does not know, with the value that has no effect, which is omitted. Any other value is sent, and the
+API names it in its error."""
 _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _NESTED = {
     "reasoning_effort": ("reasoning", "effort"),
@@ -86,7 +87,7 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, author: st
 
 
 def _settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters by this API's names, without those that are None."""
+    """Returns the parameters under the names of this API; parameters that are None are omitted."""
     settings: dict[str, Any] = {}
     nested: list[tuple[str, str, Any]] = []
     for name, value in params.items():
@@ -173,7 +174,8 @@ def declines_tools(envelope: Envelope) -> bool:
 
 
 def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
-    """Returns the request without its tools, its parameters by our names. Raises `RequestError` naming the field at fault."""
+    """Returns the request without its tools. Parameters get the names of chat completions, which Toolcaddie uses. Raises
+    `RequestError` naming the field at fault."""
     fields = {name: field_value(raw, what=WHAT) for name, raw in envelope.fields.items() if name != "tools"}
     model = fields.get("model")
     if not isinstance(model, str) or not model:
@@ -228,7 +230,7 @@ def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
 
 
 def _read_choice(choice: Any) -> Any:
-    """Returns the choice in the format of chat completions, which is ours."""
+    """Returns the choice in the format of chat completions, which Toolcaddie uses."""
     match choice:
         case None | str():
             return choice
@@ -243,7 +245,8 @@ def _read_choice(choice: Any) -> Any:
 
 
 def _read_params(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parameters by the names of chat completions, which are ours. Those without one keep their own."""
+    """Returns the parameters under the names of chat completions, which Toolcaddie uses. Parameters without such a name keep
+    their own."""
     params = {name: value for name, value in fields.items() if name not in ("max_output_tokens", "reasoning", "text")}
     if fields.get("max_output_tokens") is not None:
         params["max_completion_tokens"] = fields["max_output_tokens"]

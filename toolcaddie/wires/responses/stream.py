@@ -1,7 +1,8 @@
 """A streamed answer of the Responses API: read from a provider, written by a door (the side where clients send requests to us).
 
-A streamed answer becomes the same items as a whole one, so both are read by the same rules. The items come from the events that
-finish them, because only there is reasoning complete, and some servers omit the list from their last event.
+An answer is a list of items (messages, calls, reasoning). A streamed answer becomes the same items as a whole one, so the code of
+`replies.py` reads both. Each item is taken from the event that finishes it: only that event has complete reasoning, and some
+servers omit the list of items from their last event. `who` is the provider's name for error messages.
 """
 
 from __future__ import annotations
@@ -104,10 +105,10 @@ class _Open:
     type: str
     name: str | None = None
     index: int = 0
-    """Position of a call among the calls."""
+    """Position of the call among the calls of the answer."""
     call_id: str = ""
     pieces: list[str] = field(default_factory=list)
-    """Pieces of text or arguments that were passed on."""
+    """Pieces of text or arguments that the caller has received."""
     whole: dict[str, Any] | None = None
     """The item, once it is finished."""
 
@@ -115,8 +116,8 @@ class _Open:
 class ResponsesReader:
     """Reads a streamed answer. Implements `ports.wires.StreamReader`.
 
-    Some servers stream no pieces, so the rest of an item is passed on with its last event. Events of unknown types are ignored;
-    items of unknown types are kept for their author.
+    Some servers stream no pieces, so whatever the caller has not yet received of an item is returned with its last event.
+    Events of unknown types are ignored. Items of unknown types are stored, and sent back only to the model that wrote them.
     """
 
     def __init__(self, *, who: str, author: str) -> None:
@@ -234,8 +235,8 @@ class ResponsesReader:
         return call
 
     def _rest_of(self, item: _Open, whole: str, data: bytes) -> str:
-        """Returns the rest of an item after its pieces. Raises if it does not begin with them, because the caller has them
-        already."""
+        """Returns the rest of an item after its pieces. Raises `ProviderProtocolError` if the whole does not begin with the
+        pieces, because the caller has already received them."""
         streamed = "".join(item.pieces)
         if not whole.startswith(streamed):
             raise ProviderProtocolError(
@@ -253,7 +254,7 @@ class ResponsesReader:
         return self._closed(event.output_index, event.item, data)
 
     def _closed(self, place: int, raw: dict[str, Any], data: bytes) -> ModelDelta | None:
-        """Finishes an item, and returns the rest of it that was not passed on."""
+        """Finishes an item. Returns the part of it that the caller has not received."""
         item = read_item(raw, self._who)
         opened = self._items.get(place)
         begun = None
@@ -276,7 +277,8 @@ class ResponsesReader:
         return None if status == "failed" else self._missed(self._end.output or [], data)
 
     def _missed(self, output: Sequence[dict[str, Any]], data: bytes) -> ModelDelta | None:
-        """Returns the output that only the last event has: of items without an event for their end, or all if no item began."""
+        """Returns the output that only the last event contains: items that no event of their own finished, or all items if none
+        began."""
         places = [place for place, item in self._items.items() if item.whole is None and 0 <= place < len(output)]
         deltas = [self._closed(place, output[place], data) for place in (places if self._items else range(len(output)))]
         pieces = [delta for delta in deltas if delta is not None]
@@ -302,7 +304,7 @@ def _delta(call: CallDelta) -> ModelDelta:
 
 
 class ResponsesWriter:
-    """A streamed answer as the events of a response. Implements `ports.wires.StreamWriter`.
+    """Writes a streamed answer as the events of a response. Implements `ports.wires.StreamWriter`.
 
     Each item is finished before the next one begins, as in this API.
     """
@@ -315,7 +317,7 @@ class ResponsesWriter:
         self._open: JsonObject | None = None
         """The item that is being written."""
         self._pieces: list[str] = []
-        """The pieces of it that were streamed."""
+        """The streamed pieces of the open item."""
         self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
 
@@ -381,7 +383,7 @@ class ResponsesWriter:
         return self._event("response.output_item.added", output_index=len(self._output), item=item)
 
     def _piece(self, text: str) -> bytes:
-        """Writes a piece of the open item; the first opens the part that holds it."""
+        """Writes a piece of the open item; the first piece also opens the part that contains it."""
         assert self._open is not None, "a piece belongs to an open item"
         out = b"" if self._pieces else self._part("added", "")
         self._pieces.append(text)
@@ -393,7 +395,7 @@ class ResponsesWriter:
         return out + self._at("response.output_text.delta", content_index=0, delta=text, logprobs=[])
 
     def _part(self, state: str, text: str) -> bytes:
-        """Writes that the part of a message or a summary begins (`added`) or ends (`done`)."""
+        """Writes the event that the part of a message or summary begins (`state` is `added`) or ends (`done`)."""
         assert self._open is not None
         match self._open["type"]:
             case "function_call":
@@ -444,7 +446,7 @@ class ResponsesWriter:
 
 
 def _empty(item: JsonObject) -> JsonObject:
-    """Returns the item with which a stream of it begins."""
+    """Returns an item without its contents, as the event that begins it shows it."""
     match item.get("type"):
         case "function_call":
             return {**item, "status": "in_progress", "arguments": ""}
@@ -456,7 +458,7 @@ def _empty(item: JsonObject) -> JsonObject:
 
 
 def _filled(item: JsonObject, text: str) -> JsonObject:
-    """Returns a begun item with all its text."""
+    """Returns an item that `_empty` made, with all its text."""
     if item["type"] == FUNCTION_CALL:
         return {**item, "status": "completed", "arguments": text}
     if item["type"] == REASONING:
@@ -465,7 +467,8 @@ def _filled(item: JsonObject, text: str) -> JsonObject:
 
 
 def _streamed_text(item: JsonObject) -> str:
-    """Returns the text of a whole item that is streamed: arguments, a summary, or words. Refusals come with its end."""
+    """Returns the text of a whole item that is streamed: arguments, a summary, or words. Refusals are written
+    when the item ends."""
     if item["type"] == FUNCTION_CALL:
         return str(item["arguments"])
     parts = item.get("summary") if item["type"] == REASONING else item.get("content")
