@@ -328,7 +328,7 @@ async def test_metrics_show_how_often_a_run_asked_for_more_tools() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_run_that_was_put_away_counts_and_so_does_its_end_elsewhere() -> None:
+async def test_a_run_that_was_paused_counts_and_so_does_its_end_elsewhere() -> None:
     registry = CollectorRegistry()
     sink = PrometheusSink(registry)
     await tell(sink, *events("a")[:5], RunPaused(run_id="a", state=RunState(run_id="a")))

@@ -36,7 +36,7 @@ async def _begun(*run_ids: str, stored: str = "") -> None:
             await trail.emit(CallIntended(run_id=run_id, call=ToolCall(id="c1", name="pay", arguments='{"to":"ann"}')))
         if stored:
             run = StoredRun(request=RunRequest(messages=()), state=RunState(run_id=stored), meta_categories=())
-            await StoredRuns(database.store).put_away(run, owner=await database.leases.own())
+            await StoredRuns(database.store).store_paused(run, owner=await database.leases.own())
             await trail.emit(RunPaused(run_id=stored, state=run.state))
 
 

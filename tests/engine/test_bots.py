@@ -91,7 +91,7 @@ async def test_an_executor_holds_its_bots_limits_for_every_principal() -> None:
         house().executor(chat_id="c", bot_id="therapist", principal=Principal(bot="front-desk"))
 
 
-async def test_a_run_put_away_by_a_bot_that_no_longer_exists_is_not_resumed() -> None:
+async def test_a_run_paused_by_a_bot_that_no_longer_exists_is_not_resumed() -> None:
     mine = Tool(name="open_door", source="client")
     documents = MemoryStore()
     runtime = house(call("open_door"), default_bot="front-desk", documents=documents)

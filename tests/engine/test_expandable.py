@@ -129,7 +129,7 @@ def test_an_unknown_category_is_an_error_at_start(options: Any, words: str) -> N
         Runtime(provider=ScriptedProvider([]), sources=[source(notes=1, web=1)], **options)
 
 
-async def test_a_run_that_was_put_away_keeps_the_limit() -> None:
+async def test_a_run_that_was_paused_keeps_the_limit() -> None:
     class Asking:
         version = "asking"
 

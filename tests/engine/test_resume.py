@@ -1,4 +1,4 @@
-"""Runs that were put away: each is resumed once, by its owner only, and repeats no call."""
+"""Paused runs: each is resumed once, by its owner only, and repeats no call."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ async def test_a_stream_shows_the_answer_once_it_has_passed() -> None:
     assert events[-1].result.output.customer == "Vera"
 
 
-async def test_a_run_that_was_put_away_answers_with_its_type() -> None:
+async def test_a_run_that_was_paused_answers_with_its_type() -> None:
     mine = {"type": "function", "function": {"name": "open_door", "parameters": {"type": "object", "properties": {}}}}
     for options, kind in (({"output": Order}, Order), ({}, dict)):
         made, _ = runtime(call("open_door", call_id="c1"), say("no"), say(ORDER), **options)

@@ -25,7 +25,7 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     """Enters the results of a batch of calls into a run; no other function does.
 
     With all results, they become messages in call order and the next round follows. If a call waits for a person, the run
-    is put away. If a call is the caller's own, the run ends with it, and finished calls stay in `pending`.
+    is paused. If a call is the caller's own, the run ends with it, and finished calls stay in `pending`.
     """
     if any(item.waiting == "approval" for item in outcomes):
         return replace(state, status="pending", pending=tuple(outcomes))

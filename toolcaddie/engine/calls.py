@@ -1,5 +1,5 @@
-"""Runs the calls of one answer: first the calls of meta tools, one after another, then all others. The results are in the order
-of the answer in any case."""
+"""Runs the calls of one answer: first the calls of meta tools (Toolcaddie's own tools, such as `request_more_tools`), one after
+another, then all others. The results are always in the order of the answer."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _run_admitted(
     that has run is repeated."""
     if not admitted:
         return outcomes
-    together = _together(run, admitted)
+    together = _runs_concurrently(run, admitted)
     batch = Batch(run, state, admitted=admitted, outcomes=outcomes)
     try:
         await batch.run(together=together)
@@ -98,7 +98,7 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
     )
 
 
-def _together(run: Run, admitted: Mapping[int, Admitted]) -> bool:
+def _runs_concurrently(run: Run, admitted: Mapping[int, Admitted]) -> bool:
     """Returns True if the calls may run at the same time."""
     if run.preset.batch == "auto":
         return all(call.tool.runs_concurrently for call in admitted.values())

@@ -75,8 +75,8 @@ class Answering:
                 engine, state, context, choice.selection, emit, live=live is not None, delivery=delivery
             )
             result = with_value(result, output)
-            put_away = partial(self.runs.put_away, owner=owner)
-            return await self.ending.end(request, result, view, setup, emit, output=output, put_away=put_away)
+            store_paused = partial(self.runs.store_paused, owner=owner)
+            return await self.ending.end(request, result, view, setup, emit, output=output, store_paused=store_paused)
 
     async def _check(self, request: RunRequest) -> None:
         if not request.messages:

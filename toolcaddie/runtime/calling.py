@@ -73,8 +73,8 @@ class Calling:
         async with end_recorded(context.run_id, self.bus.emitter(), stopping=self.stopping) as emit:
             await emit(replace(started(request, context, setup.preset), message=f"{name}, called directly"))
             result = await drive(setup.engine, state, context, Selection(), emit, live=False)
-            put_away = partial(self.runs.put_away, owner=owner)
-            return _of(await self.ending.end(request, result, view, setup, emit, put_away=put_away))
+            store_paused = partial(self.runs.store_paused, owner=owner)
+            return _of(await self.ending.end(request, result, view, setup, emit, store_paused=store_paused))
 
 
 def _of(result: RunResult) -> ToolResult:

@@ -34,18 +34,18 @@ class Ending:
         emit: Emit,
         *,
         output: Output | None = None,
-        put_away: Callable[[StoredRun], Awaitable[None]],
+        store_paused: Callable[[StoredRun], Awaitable[None]],
         claim: Claim | None = None,
     ) -> RunResult:
         """Ends a run and returns its result.
 
-        `put_away` stores a run that waits. `claim` is the claim under which a resumed run continued. The stored state of a
+        `store_paused` stores a paused run. `claim` is the claim under which a resumed run continued. The stored state of a
         finished run is deleted only after its end is recorded: a caller who resumes the run in between gets the stored answer.
         """
         waits = result.status == "pending" or (result.status == "client_calls" and request.is_resumable)
         if waits:
             names = setup.offerings.categories(view, request.principal)
-            await put_away(StoredRun(request=_storable(request, output), state=result.state, meta_categories=names))
+            await store_paused(StoredRun(request=_storable(request, output), state=result.state, meta_categories=names))
         elif claim is not None:
             await claim.checkpoint(result.state)
         if result.status == "pending":

@@ -126,7 +126,7 @@ def default_output(kind: Any) -> Output | None:
 
 
 def stored_output(schema: Any, default: Output | None) -> Output | None:
-    """Returns the output type of a run that was put away with this schema: the runtime's own where it is that one."""
+    """Returns the output type of a paused run, whose stored schema is `schema`: `default` if the schema is the same."""
     if default is not None and schema == default.schema:
         return default
     return output_of(schema)

@@ -1,4 +1,4 @@
-"""Carries on a run that was put away: its questions are answered, and it enters again at the gates."""
+"""Continues a paused run: its questions are answered, and its calls pass the gates (admission, see `control`) again."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Resuming:
                 )
                 result = with_value(result, output)
                 return await self.ending.end(
-                    request, result, view, setup, emit, output=output, put_away=claim.put_away, claim=claim
+                    request, result, view, setup, emit, output=output, store_paused=claim.store_paused, claim=claim
                 )
         except BaseException:
             await claim.give_back()

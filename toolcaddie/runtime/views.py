@@ -88,7 +88,7 @@ class Views:
 
     def _shadowed(self, request: RunRequest, snapshot: Catalog) -> tuple[str, ...]:
         """Returns the names of the catalog tools that the caller could see if its own tools did not have the same names."""
-        if not request.client_tools or not request.use_catalog:
+        if not request.client_tools or not request.use_catalog or not len(snapshot):
             return ()
         names = [tool.name for tool in request.client_tools if snapshot.position(tool.name) is not None]
         if not names:

@@ -56,7 +56,7 @@ class StoredRuns:
         self._disowned: set[str] = set()
         """Ids of runs that this process no longer continues although the store still names it as the owner."""
 
-    async def put_away(self, run: StoredRun, *, owner: int) -> None:
+    async def store_paused(self, run: StoredRun, *, owner: int) -> None:
         """Stores a paused run, which `claim` can continue. `owner`: the number of the lease under which the run began."""
         await self._documents.put(RUN, run.state.run_id, msgspec.json.encode(run), ttl=self._ttl, owner=owner)
 
@@ -124,7 +124,7 @@ class Claim:
         self._run = replace(self._run, state=state)
         await self._write(self._run)
 
-    async def put_away(self, run: StoredRun) -> None:
+    async def store_paused(self, run: StoredRun) -> None:
         """Stores the run, which has paused again, and gives up the claim."""
         self._run = replace(run, owner=self._run.owner)
         await self._write(replace(run, owner=None))

@@ -121,7 +121,7 @@ class AsksAlways:
         return Decision(verdict="ask", rule="asks")
 
 
-async def test_a_conversation_with_pictures_is_put_away_and_carried_on() -> None:
+async def test_a_conversation_with_pictures_is_paused_and_carried_on() -> None:
     provider = ScriptedProvider([call("chart", call_id="c1"), say("done")])
     async with Runtime(provider=provider, sources=[chart], policy=AsksAlways()) as runtime:
         waiting = await runtime.run(messages=[Message(role="user", content=(Text(text="like this"), PICTURE))])

@@ -21,14 +21,15 @@ GRACE_SECONDS = 1.0
 class Timeout:
     """Cancels a call after `invocation.seconds`, and returns a failed result of kind 'timeout' instead.
 
-    `most` is an upper bound for every tool, even for those with a longer timeout of their own; None: there is none.
+    `most` limits the timeout of every tool, even if the tool has set a longer one; None: no limit. `grace` is the number of
+    seconds that a cancelled call has to clean up.
 
-    The call runs in a task of its own, because a tool may swallow its cancellation (a retry loop around a bare `except`
-    does): such a call is abandoned after a second, and the run continues. Commands that it runs through `guards.processes`
-    are ended in any case, with all processes that they have started, even if the call runs in a thread that cannot be
+    The call runs in a task of its own, because a tool may ignore its cancellation (as a retry loop around a bare `except`
+    does): such a call is abandoned after `grace`, and the run continues. Commands that the call started through
+    `guards.processes` are killed in any case, with all their descendants, even if the call runs in a thread, which cannot be
     cancelled.
 
-    Is the innermost layer, so every try of a call has the whole timeout.
+    This is the innermost layer of middleware, so each repetition of a call has the whole timeout.
     """
 
     def __init__(self, *, most: float | None = None, grace: float = GRACE_SECONDS) -> None:

@@ -1,4 +1,4 @@
-"""`toolcaddie eval costs`: simulates conversations and shows their costs by way of sending tools and by price rule."""
+"""`toolcaddie eval costs`: simulates conversations and shows what they cost, for each strategy (a way of sending tools) and price rule."""
 
 from __future__ import annotations
 
