@@ -1,8 +1,8 @@
 """Features by which the learning log compares requests: stems, pairs of words, and runs of three letters. Each feature is a hash
 with a strength.
 
-Hashes are smaller than words, and features of other people's requests do not show their words. The rarity of a feature (Sparck Jones, "A
-statistical interpretation of term specificity", 1972) is counted later, over the whole log.
+Hashes are smaller than words, and features of other people's requests do not show their words. The rarity of a feature (Sparck
+Jones, "A statistical interpretation of term specificity", 1972) is counted later, over the whole log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`toolcaddie eval costs`: simulates conversations and shows what they cost, for each strategy (a way of sending tools) and price rule."""
+"""`toolcaddie eval costs`: simulates conversations and shows their costs by strategy (a way of sending tools) and price
+rule."""
 
 from __future__ import annotations
 
