@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
@@ -27,10 +30,25 @@ class Process:
         return openai.OpenAI(**{"base_url": self.base_url, "api_key": "none", "max_retries": 0, **options})
 
     def cut(self) -> int:
-        """A first signal asks for an end, a second one for an end at once."""
+        """A first signal asks for an end, a second one for an end at once.
+
+        The second one follows when the first one has closed the port: two signals that wait for a process at the same time
+        reach it in any order, and SIGTERM behind SIGINT hurries nobody.
+        """
         self.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + PATIENCE
+        while self._listens():
+            assert time.monotonic() < deadline, "the server does not stop"
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(PATIENCE)
+
+    def _listens(self) -> bool:
+        url = urlsplit(self.base_url)
+        try:
+            socket.create_connection((url.hostname or "", url.port or 0), PATIENCE).close()
+        except ConnectionError:
+            return False
+        return True
 
     def kill(self) -> None:
         self.process.kill()
