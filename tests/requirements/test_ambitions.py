@@ -370,7 +370,7 @@ async def test_a_key_of_ones_own_and_each_tools_own_ttl_say_what_is_kept_and_how
 
 DECISIONS = (
     "A budget of 16",
-    "Proportional shares without the minimum of two tools a category.",
+    "Proportional shares without the minimum of two tools per category.",
     "The meta tool as a tool of a source.",
     "Policy and audit for the meta tool.",
     "A separate prompt with the categories.",
