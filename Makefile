@@ -11,7 +11,7 @@ run: $(VENV)/.installed  ## install and start the server with the gym sample; PO
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
 
 test: $(VENV)/.dev  ## everything CI checks
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3 --dist worksteal
 
 clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules  ## unmodified clients against the gateway
 	$(BIN)/pytest tests/clients
