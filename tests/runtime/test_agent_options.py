@@ -260,7 +260,7 @@ def test_a_missing_dependency_is_an_error_at_load_that_names_tool_parameter_and_
         runtime(sources=[list_orders])
     source = FunctionSource("desk", [list_orders], dependencies=[Orders])
     with pytest.raises(
-        ConfigError, match="source 'desk': tool 'list_orders' takes Orders for 'orders', but there is none"
+        ConfigError, match="source 'desk': the parameter 'orders' of tool 'list_orders' takes Orders, but there is none"
     ):
         runtime(sources=[source])
 

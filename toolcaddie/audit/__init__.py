@@ -1,1 +1,1 @@
-"""The audit trail: made from run events, redacted, then written."""
+"""The audit trail, the durable record of each run: its rows are made from run events, redacted and written to a log."""

@@ -1,4 +1,5 @@
-"""Redaction of secrets before anything is stored, by plain rules: secret field names and values that look like keys."""
+"""Redaction of secrets in everything that the audit trail stores. Two rules find them: names of fields that mean a secret, such
+as `password`, and values that look like keys."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ import msgspec
 REDACTED = "[redacted]"
 
 MAX_PARSED = 64 * 1024
-"""Characters of JSON that are redacted field by field; longer JSON is treated as plain text."""
+"""Number of characters up to which JSON is redacted field by field. Longer JSON is treated as plain text."""
 
 _MAX_DEPTH = 32
-"""Levels of nesting that are redacted; deeper values are omitted."""
+"""Levels of nesting that are redacted. Deeper objects and lists are replaced as a whole."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
     {"password", "passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets"}
     | {"authorization", "cookie", "cookies", "credential", "credentials", "apikey", "bearer", "jwt", "otp"}
 )
-"""Words that make a name secret wherever they stand in it."""
+"""Words that make a name secret at any place in it."""
 _SECRET_ENDINGS = ("token", "password", "passwd", "secret", "apikey", "sessionid", "sessid")
 """Endings of the last word that make a name secret."""
 _SECRET_LAST = frozenset({"pin", "sig"})
@@ -40,10 +41,10 @@ _SECRET_PAIRS = frozenset(
 )
 """Neighbouring words that make a name secret."""
 _NAMES = (("name", "value"), ("key", "value"), ("Name", "Value"), ("Key", "Value"))
-"""Pairs of fields in items such as `{"name": "X-Api-Key", "value": "..."}`, as lists of headers, variables and tags have them:
-the first field names the value in the second."""
+"""Pairs of fields of which the first has the name of a value and the second has the value. Lists of headers, variables and tags
+have such items: `{"name": "X-Api-Key", "value": "..."}`."""
 _MAX_NAME = 100
-"""Number of characters, from the end of a name, that are checked."""
+"""Number of characters at the end of a name that are checked."""
 
 _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (mark, re.compile(pattern))
@@ -64,7 +65,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-"""The prefix of a key and its whole pattern. Texts without the prefix, nearly all, cost only a substring search."""
+"""The prefix of a kind of keys, and the whole pattern. Nearly all texts lack the prefix, and cost only a substring search."""
 
 _SCHEMES = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"""(://[^/\s:@]{0,200}:)(?:[^/\s"'<>]{1,200}|[^/\s@]{1,200})@""")  # a password may hold an @
@@ -78,7 +79,8 @@ _HEADERS = re.compile(
 """Headers whose values may have several words, up to the end of the line or of the enclosing quotes."""
 
 _ASSIGNED = re.compile(r"""(?<![\w.-])([\w.-]++)\\{0,8}["']?\s{0,8}[:=]{1,2}>?\s{0,8}""")
-"""A name and all characters up to its value. Names match only from their first character, so no text is read twice."""
+"""A name and all characters between the name and its value. A match begins only at the first character of a name, so that no text
+is read twice."""
 
 _VALUE = re.compile(
     r"""
@@ -94,7 +96,7 @@ _ASSIGNED_WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "bearer", "otp", "pin", "sess", "sig"),
 )
-"""Texts of which every secret name contains at least one."""
+"""Every secret name contains one of these texts. A text that contains none of them is not searched for names."""
 
 _PAIRED = re.compile(
     r"""
@@ -109,7 +111,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def redact(value: Any, *, _depth: int = 0) -> Any:
-    """Returns the same JSON-compatible value without its secrets; values nested deeper than 32 levels are omitted."""
+    """Returns a JSON-compatible value without its secrets. Objects and lists nested deeper than 32 levels are replaced."""
     if isinstance(value, str):
         return redact_text(value)
     if _depth >= _MAX_DEPTH:
@@ -173,7 +175,8 @@ def _is_secret(name: str) -> bool:
 
 
 def _named_secret(value: Mapping[Any, Any]) -> str | None:
-    """Returns the key whose value another field marks as secret: 'value' of `{"name": "Authorization", "value": ...}`."""
+    """Returns the key whose value is secret because of another field, such as `value` in `{"name": "Authorization", "value":
+    ...}`; None: there is none."""
     for label, holder in _NAMES:
         if holder in value and isinstance(name := value.get(label), str) and is_secret_name(name):
             return holder
@@ -181,12 +184,14 @@ def _named_secret(value: Mapping[Any, Any]) -> str | None:
 
 
 def _hidden(value: Any) -> Any:
-    """Returns `REDACTED`, or the value itself if it is empty, a boolean or `null`: these are not secret and inform readers."""
+    """Returns `REDACTED`, or the value itself if it is an empty text, a boolean or `null`. Such values are no secrets, and useful
+    to readers of the trail."""
     return value if value is None or isinstance(value, bool) or value == "" else REDACTED
 
 
 def _without_assigned(text: str) -> str:
-    """Redacts values assigned to secret names. Other values are searched too, because they may contain such assignments."""
+    """Returns the text without the values that are assigned to secret names, as in `password = ...`. The values of other names
+    are searched too, because they may contain such assignments."""
     pieces, end = [], 0
     for match in _ASSIGNED.finditer(text):
         if match.start() < end or not is_secret_name(match[1]):
@@ -200,7 +205,8 @@ def _without_assigned(text: str) -> str:
 
 
 def _stays(name: str, value: str) -> bool:
-    """Returns True if a value needs no redaction: it is redacted already, is not secret, or is handled by `_HEADERS`."""
+    """Returns True if a value needs no redaction: it is redacted already, it is a boolean or null, or it is the value of a header
+    that `_HEADERS` has redacted."""
     return (
         value.startswith(REDACTED[:-1])
         or value.lower() in ("null", "none", "true", "false")
@@ -209,4 +215,5 @@ def _stays(name: str, value: str) -> bool:
 
 
 def _without_paired_value(match: re.Match[str]) -> str:
+    """Returns the text of a match of `_PAIRED`, without the value if its name is secret."""
     return match[1] + REDACTED if is_secret_name(match[2]) else match[0]

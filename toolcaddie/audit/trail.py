@@ -1,7 +1,8 @@
 """Turns the events of runs into rows of the audit trail, the durable record of each run.
 
-A row is small, and has the facts that a person needs afterwards. Secrets are redacted. Live events are not stored: a
-`TextDelta`, for example, is part of an answer that is stored whole.
+A row is small, and has the facts that a person needs afterwards. Secrets are redacted. Events that only show progress are not
+stored: a `TextDelta`, for example, is part of an answer that is stored whole. For each kind of event, a function of this module
+returns the data that is stored; the table `_DATA` lists them.
 """
 
 from __future__ import annotations
@@ -66,25 +67,31 @@ HISTORY_LIMIT = 1_000
 """Largest number of characters stored of an earlier message; enough to repeat a selection."""
 
 DROPPED_LIMIT = 50
-"""Largest number of dropped tools stored by name, the best first; the others are only counted."""
+"""Largest number of tools that a selection dropped and the row names, the best tools first; all further ones are only counted."""
 
-# Largest numbers of list items in one row:
 _REASONS = 5
+"""Largest number of reasons stored for a selected tool."""
 _CALLED = 5
+"""Largest number of calls stored by name for an earlier message."""
 _NAMES = 200
+"""Largest number of names in any other list of a row."""
 _MEDIA = 20
+"""Largest number of pictures, sounds and files of a result whose digests are stored."""
 _ATTEMPTS = 50
+"""Largest number of requests to models stored for one answer."""
 
 _MOST_RUNS = 10_000
-"""Largest number of active runs whose last row number is in memory."""
+"""Largest number of active runs whose last row number is held in memory."""
 _MARGIN = 2_000
-"""Number of characters after a limit that are redacted too, because a secret that is cut would not be recognised."""
+"""Number of characters after a limit that are redacted too, because a secret that the limit cuts in two would not be
+recognised."""
 
 _AFTER_OTHERS = (ApprovalClosed, RunResumed)
 """Events before which another process may have written rows of the run."""
 _DURABLE = (CallIntended, ApprovalClosed)
 """Events whose row must be on disk before the run continues."""
 _ENDS = (RunFinished, RunFailed, RunPaused)
+"""Events after which a run writes no more rows in this process."""
 
 Data = dict[str, Any]
 
@@ -92,10 +99,11 @@ Data = dict[str, Any]
 class Trail:
     """The sink of events that writes the audit trail. Raises `AuditError` if the log cannot write.
 
-    `durable` sets the events at which `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the
-    end of a run, so that no answer is returned whose rows could still be lost. It always waits at a pause for a person.
+    `durable` sets the events at which `emit` waits until their rows are on disk. With `intent`, it waits before a tool runs. With
+    `answer`, it also waits at the end of a run, so that no answer is returned whose rows could still be lost. In both cases it
+    waits if a run pauses until a person approves a call.
 
-    The rows of a run are numbered upwards from 1; a run continued by another process continues the numbers in the log.
+    The rows of a run are numbered from 1. If another process continues the run, it reads the last number from the log.
     """
 
     def __init__(
@@ -109,7 +117,7 @@ class Trail:
         self._clock = clock
         self._durable = durable
         self._last: Bounded[str, int] = Bounded(_MOST_RUNS)
-        """Run id -> number of its last row, for active runs. Bounded: an evicted run is looked up in the log again."""
+        """Run id -> number of the run's last row, for active runs. If a run is evicted, the number is read from the log again."""
 
     async def emit(self, event: RunEvent) -> None:
         if type(event) not in _DATA:
@@ -126,10 +134,10 @@ class Trail:
                 await self._log.flush(event.run_id)
 
     async def _flush_or_withdraw(self, record: EventRecord) -> None:
-        """Waits until an intent or an answer is on disk.
+        """Waits until the row of an intended call, or of a person's answer, is on disk.
 
-        If that fails or is cancelled, the call does not run or the answer does not count, and no later write may say that it
-        did.
+        If that fails or is cancelled, the call does not run, or the answer does not count. Then the row is withdrawn, so that no
+        later write stores it.
         """
         try:
             await self._log.flush(record.run_id)
@@ -147,11 +155,13 @@ class Trail:
         )
 
     async def _load_last(self, run_id: str) -> None:
+        """Reads the number of the run's last row from the log."""
         records = await self._log.events(run_id)
-        # Calls of one answer run concurrently, so meanwhile another event of this run may have taken a number.
+        # The calls of an answer run concurrently, so another event of this run may have used a number meanwhile.
         self._last.put(run_id, max(self._last.peek(run_id) or 0, *(record.seq for record in records), 0))
 
     def _next(self, run_id: str) -> int:
+        """Returns the number of the run's next row."""
         seq = (self._last.peek(run_id) or 0) + 1
         self._last.put(run_id, seq)
         return seq
@@ -163,7 +173,7 @@ def kind_of(event: type) -> str:
 
 
 def _asks_a_person(event: RunFinished | RunFailed | RunPaused) -> bool:
-    """Returns True if the run pauses for the answer of a person, which another process may record at once."""
+    """Returns True if the run pauses until a person approves a call. Another process may record the person's answer at once."""
     return isinstance(event, RunPaused) and any(item.waiting == "approval" for item in event.state.pending)
 
 
@@ -384,7 +394,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }
-"""Functions that return the data stored of an event, by its class. Live events such as `TextDelta` are missing on purpose."""
+"""Class of an event -> function that returns the data to store. Events that are not stored, such as `TextDelta`, are missing."""
 
 _KINDS = {event: kind_of(event) for event in _DATA}
 
@@ -397,8 +407,8 @@ def _are_clean(tools: Sequence[SelectedTool]) -> bool:
 
 
 def _message(message: Message) -> Data:
+    """Returns the stored form of an earlier message of the conversation."""
     text = message.text
-    # A secret across the cut would not be recognised: redact more than is stored.
     row: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _MARGIN]))[:HISTORY_LIMIT]}
     if len(text) > HISTORY_LIMIT:
         row["characters"] = len(text)
@@ -408,6 +418,7 @@ def _message(message: Message) -> Data:
 
 
 def _selected(selected: SelectedTool, *, clean: bool) -> Data:
+    """Returns the stored form of a selected tool. `clean`: True if its reasons need no redaction."""
     row: Data = {"name": selected.tool.name, "category": selected.tool.category, "score": _round(selected.score)}
     row["reasons"] = [reason if clean else _text(reason) for reason in selected.reasons[:_REASONS]]
     if selected.slim:
@@ -439,13 +450,14 @@ def _result(result: ToolResult) -> Data:
 
 
 def _length(content: Content) -> int:
+    """Returns the size of a result: characters of its text, and bytes of its pictures, sounds and files."""
     if isinstance(content, str):
         return len(content)
     return len(text_of(content)) + sum(byte_size(block.data) for block in media_of(content))
 
 
 def _media_digest(block: Image | Audio | Video | Resource) -> Data:
-    """Returns the digest of a picture, sound or file: the trail proves its content without storing it."""
+    """Returns type, size and digest of a picture, sound or file. The digest proves the content without storing it."""
     return {
         "type": block_kind(block),
         "mime_type": _text(block.mime_type),
@@ -467,6 +479,7 @@ def _waiting(item: PendingCall) -> Data:
 
 
 def _state(state: RunState) -> Data:
+    """Returns the counters of a run, which its last row has."""
     return {
         "rounds": state.rounds,
         "calls": state.calls,
@@ -490,25 +503,28 @@ def _usage(usage: Usage) -> Data:
 
 
 def _json_or_text(text: str) -> str:
-    """Redacts and cuts a text that is nearly always JSON, in which secret fields are recognised by their names."""
+    """Returns the stored form of a text that is usually JSON, such as arguments: redacted and truncated. In JSON, secret fields
+    are recognised by their names."""
     if text[:20].lstrip()[:1] in ("{", "[") and len(text) <= MAX_PARSED:
         return _capped(redact_json(_plain(text)), total=len(text))
     return _text(text)
 
 
 def _text(text: str) -> str:
-    # A secret across the cut would not be recognised: redact more than is stored.
+    """Returns the stored form of a text: redacted and truncated."""
     return _capped(redact_text(_plain(text[: TEXT_LIMIT + _MARGIN])), total=len(text))
 
 
 def _capped(text: str, *, total: int) -> str:
+    """Returns the redacted text, truncated and with a note if the original was too long. `total`: length of the original text."""
     if total <= TEXT_LIMIT:
         return text
     return f"{text[:TEXT_LIMIT]}… [{min(TEXT_LIMIT, len(text))} of {total} characters kept]"
 
 
 def _plain(text: str) -> str:
-    """Replaces halves of surrogate pairs and zero bytes, which models send although not every database can store them."""
+    """Returns the text without zero bytes and halves of surrogate pairs, which some models send and some databases cannot
+    store."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

@@ -1,1 +1,2 @@
-"""Guards under every room: outgoing requests, child processes and heavy work beside the event loop."""
+"""Protection that all other packages use: limits on outgoing requests, on child processes and on JSON, and a thread for heavy
+work."""

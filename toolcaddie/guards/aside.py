@@ -2,8 +2,8 @@
 
     tools = await aside(read, body)
 
-A computing thread and the loop take turns with the interpreter, some milliseconds each. Several threads would take turns
-with each other as well, and the loop would wait for all of them; so there is one for the whole process.
+Only one thread of a process executes Python at a time: a computing thread and the event loop alternate every few milliseconds.
+With several computing threads the loop would wait for each of them, so the whole process has a single one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolcaddie-aside
 
 
 async def aside(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Runs a job after those queued before it, and returns or raises its outcome. A started job cannot be cancelled."""
+    """Runs `job(*args, **kwargs)` in the thread, after the jobs that were queued before, and returns its result or raises its
+    exception. A job that has started cannot be cancelled."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_worker, partial(context.run, job, *args, **kwargs))

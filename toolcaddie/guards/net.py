@@ -1,7 +1,9 @@
-"""Clients for outgoing requests: to addresses from an operator, and to addresses from a model, document or remote server.
+"""Two clients for outgoing HTTP requests. `operator_client` is for addresses that the operator of this program has set;
+`guarded_client` is for addresses from anyone else, such as a model, a document or a remote server.
 
-Addresses of the second kind are checked at the socket, on the address that is really connected to, so that nothing gets
-around the check. Earlier checks of URLs, names and redirects only give earlier and clearer errors.
+The guarded client reaches only the public Internet. It checks the IP address for which a socket is about to be opened, so that no
+spelling of a URL, no name server and no redirect can get around the check. Earlier checks of URLs and redirects only give
+earlier and clearer errors.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ MEGABYTE = 1024 * 1024
 USER_AGENT = "toolcaddie"
 
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
-"""Errors with which a request may end. ValueError: a name that cannot be looked up; RuntimeError: one without an address."""
+"""Errors with which a request may end. `ValueError`: the host name cannot be looked up; `RuntimeError`: it has no address."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
-"""Headers that a redirect to another origin keeps; any other may be a credential under some name."""
+"""Headers that are sent again after a redirect to another origin. Any other header may contain a credential."""
 
 
 # ---------------------------------------------------------------- addresses from settings and flags
@@ -45,16 +47,16 @@ _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "us
 def operator_client(
     *, seconds: float | None = 300.0, headers: Mapping[str, str] | None = None
 ) -> aiohttp.ClientSession:
-    """Returns a session for addresses set by the operator: any address, this machine's too.
+    """Returns a session for addresses set by the operator: any address is allowed, also one of this machine.
 
-    `seconds` bounds a whole exchange. Proxies of the environment are ignored, cookies are not stored, and a redirect is
-    followed only on the same host: one to another host raises `OutboundError` naming both, because the key in the headers
-    is meant for the first alone. Must be called inside a running loop.
+    `seconds` limits the time of a whole request with its answer. Proxies of the environment are ignored, and cookies are not
+    stored. A redirect is followed only on the same host. A redirect to another host raises `OutboundError` naming both hosts,
+    because the key in the headers is meant for the first host alone. The function must be called inside a running event loop.
     """
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
             limit=0
-        ),  # the door bounds concurrent requests; a queue in the client would hide that
+        ),  # the gateway limits concurrent requests; requests that wait in this client would be hidden from it
         timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": USER_AGENT, **(headers or {})},
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -64,19 +66,20 @@ def operator_client(
 
 
 async def _stay_on_host(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Sends a request. Raises `OutboundError` for a redirect to another host."""
     response = await send(request)
     target = _redirect_target(response)
     if target is not None and not _same_host(request.url, target):
         response.close()
         raise OutboundError(
             f"{_safe(request.url)} redirects to another host, {_safe(target)}, which is not followed; "
-            "if it is meant, set that address instead"
+            "if that host is the right one, set its address instead"
         )
     return response
 
 
 def _same_host(source: URL, target: URL) -> bool:
-    """Returns True for the same origin, or for an upgrade of the same host to TLS."""
+    """Returns True for the same origin, or for a change of the same host from http to https."""
     upgrade = source.host == target.host and (source.scheme, target.scheme, target.port) == ("http", "https", 443)
     return _origin(source) == _origin(target) or upgrade
 
@@ -84,7 +87,7 @@ def _same_host(source: URL, target: URL) -> bool:
 async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: str = "") -> bytes:
     """Returns the whole body, decompressed. Raises `OutboundError` as soon as it exceeds `limit` bytes.
 
-    `setting`: name of the setting of that limit, for the message.
+    `setting`: the name of the setting of this limit, for the error message.
     """
     declared = response.content_length
     if declared is not None and declared > limit:
@@ -120,13 +123,13 @@ class Fetched:
 
 
 class GuardedClient:
-    """Reaches only public http(s) addresses, whatever the URL, the name server or a redirect says.
+    """Sends http(s) requests to public addresses only.
 
     async with guarded_client() as client:
         page = await client.fetch("https://example.com/")
 
-    Every failure is an `OutboundError`. No cookies, no proxies from the environment; headers that may hold credentials
-    go to the first origin only.
+    Every failure is an `OutboundError`. Cookies are not stored, and proxies of the environment are ignored. Headers that may
+    contain credentials are sent to the first origin only, and not after a redirect to another.
     """
 
     def __init__(self, session: aiohttp.ClientSession, *, max_redirects: int, max_bytes: int) -> None:
@@ -152,7 +155,8 @@ class GuardedClient:
         body: bytes | None = None,
         max_bytes: int | None = None,
     ) -> Fetched:
-        """Returns the whole answer, whatever its status, up to `max_bytes` (None: the client's own limit)."""
+        """Returns the whole answer, whatever its status. Raises `OutboundError` for a body above `max_bytes` (None: the client's
+        own limit)."""
         async with self.open(url, method=method, headers=headers, body=body) as response:
             content = await read_capped(response, self._max_bytes if max_bytes is None else max_bytes)
             return Fetched(
@@ -166,7 +170,7 @@ class GuardedClient:
     async def open(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Yields the answer after all redirects, to be read as a stream; closed at the end of the block."""
+        """Yields the answer after all redirects, to be read as a stream. It is closed at the end of the `async with` block."""
         target = checked_url(url)
         response = await self._follow(method, target, dict(headers or {}), body)
         try:
@@ -181,6 +185,7 @@ class GuardedClient:
     async def _follow(
         self, method: str, target: URL, headers: dict[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
+        """Sends the request and follows its redirects, each of which is checked."""
         for _ in range(self._max_redirects + 1):
             response = await self._send(method, target, headers, body)
             location = _redirect_target(response)
@@ -213,10 +218,11 @@ def guarded_client(
     resolver: AbstractResolver | None = None,
     open_socket: OpenSocket | None = None,
 ) -> GuardedClient:
-    """Returns a client for addresses from a model, a document or a remote server. Must be called inside a running loop.
+    """Returns a client for addresses from a model, a document or a remote server. It must be called inside a running event loop.
 
-    `seconds` bounds one exchange of the redirect chain. `resolver` replaces the system's; `open_socket` makes the socket
-    once its address has passed (to bind it, or to watch it in a test). Neither can make more addresses reachable.
+    `seconds` limits the time of each request of a chain of redirects. `resolver` replaces the system's name resolver.
+    `open_socket` makes the socket after its address has passed the check, to bind it or to observe it in a test. Neither can make
+    more addresses reachable.
     """
     make = open_socket or _plain_socket
 
@@ -248,9 +254,10 @@ _ENDS_IN_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\Z")
 
 
 def checked_url(text: str) -> URL:
-    """Parses a URL that may be fetched: http(s), with a host, and not ambiguous to different parsers.
+    """Parses a URL that may be fetched: it uses http(s), has a host, and is understood by all parsers alike.
 
-    Raises `OutboundError`. A literal address is checked at once, a name when it is connected to.
+    Raises `OutboundError` for any other URL. An IP address in the URL is checked at once; the address of a host name is checked
+    when the connection is opened.
     """
     text = text.strip()
     if _UNPRINTABLE.search(text) or "\\" in re.split(r"[?#]", text, maxsplit=1)[0]:
@@ -278,7 +285,8 @@ def _checked(url: URL) -> URL:
 
 
 def _checked_redirect(source: URL, target: URL) -> URL:
-    """Checks the target of a redirect. A `URL` parses some of its parts only on access, and raises then."""
+    """Returns the target of a redirect if it may be fetched, else raises `OutboundError`. A `URL` parses some of its parts only
+    when they are read, and raises `ValueError` then."""
     try:
         return _checked(target)
     except ValueError as error:
@@ -286,6 +294,7 @@ def _checked_redirect(source: URL, target: URL) -> URL:
 
 
 def _why_not_host(host: str) -> str | None:
+    """Returns the reason why nothing is fetched from a host; None: the host name or address is allowed."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -293,7 +302,7 @@ def _why_not_host(host: str) -> str | None:
             return (
                 f"{host!r} is an address in a spelling that programs read differently; write it as four decimal numbers"
             )
-        return "a host holds no percent sign" if "%" in host else None
+        return "a host name may not contain a percent sign" if "%" in host else None
     reason = why_not_public(host)
     return reason and f"the address {host} is not public: {reason}"
 
@@ -319,7 +328,7 @@ def _origin(url: URL) -> tuple[str, str | None, int | None]:
 
 
 def _safe(url: URL) -> str:
-    """Returns the URL for an error: without credentials and without the query, which often contains one."""
+    """Returns the URL for an error message, without user name and password, and without the query, which often contains a key."""
     return str(url.with_user(None).with_query(None).with_fragment(None)) if url.absolute else str(url)
 
 
@@ -327,15 +336,15 @@ def _safe(url: URL) -> str:
 
 
 def why_not_public(address: str) -> str | None:
-    """Returns the reason an address is not of the public Internet; None: it is public.
+    """Returns the reason why an address is not part of the public Internet; None: it is public.
 
-    Takes IPv4 and IPv6 as sockets write them. The table is our own because `ipaddress.is_global` accepts addresses that a
-    tunnel or a cloud maps to internal ones.
+    `address` is an IPv4 or IPv6 address as sockets write it. It is compared with the tables below and not with
+    `ipaddress.is_global`, which accepts addresses that a tunnel or a cloud maps to internal ones.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return "it is no address at all"
+        return "it is not an IP address"
     value = int(parsed)
     if isinstance(parsed, ipaddress.IPv4Address):
         return _range_use(value, _CLOSED_4)
@@ -351,10 +360,12 @@ Range = tuple[int, int, str]
 
 
 def _range_use(value: int, table: tuple[Range, ...]) -> str | None:
+    """Returns the use of the first range that contains the address; None: no range of the table contains it."""
     return next((use for first, last, use in table if first <= value <= last), None)
 
 
 def _table(text: str) -> tuple[Range, ...]:
+    """Returns the ranges of a table with a network and its use in each line."""
     ranges = []
     for line in text.strip().splitlines():
         network, use = line.split(maxsplit=1)
@@ -383,6 +394,7 @@ _CLOSED_4 = _table(
     240.0.0.0/4        reserved, broadcast
     """
 )
+"""IPv4 addresses that are refused."""
 
 _CLOSED_6 = _table(
     """
@@ -393,6 +405,7 @@ _CLOSED_6 = _table(
     3fff::/20       documentation
     """
 )
+"""Addresses within the public part of IPv6 that are refused."""
 
 _OUTSIDE_6 = _table(
     """
@@ -410,4 +423,4 @@ _OUTSIDE_6 = _table(
     ff00::/8          multicast
     """
 )
-"""Addresses outside the public part of IPv6; all are refused anyway, the table only names their use."""
+"""Addresses outside the public part of IPv6. All such addresses are refused; the table only names the use of some."""

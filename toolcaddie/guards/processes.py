@@ -1,8 +1,8 @@
 """Runs commands and kills all their descendants when they end or are cancelled.
 
-Each command runs under a small program (`supervisor.py`) that none of its descendants can escape. The program kills them all if
-our own process dies. Linux only. This is cleanup, not a sandbox: a malicious command can kill its supervisor, which runs as the
-same user.
+Each command runs under a supervisor, a small program (`supervisor.py`) that finds all descendants of the command. It kills them
+when the command ends, and also if the process of Toolcaddie dies. This works on Linux only. It is cleanup, not a sandbox: a
+malicious command can kill its supervisor, which runs as the same user.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ from typing import IO
 from toolcaddie.core.errors import ConfigError
 
 MAX_OUTPUT = 1_000_000
-"""Default for the bytes read of stdout and of stderr."""
+"""Default of the largest number of bytes that is returned of stdout, and of stderr."""
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _CLEANING_SECONDS = 6.0
-"""Seconds to wait for the supervisor, which gives up after five."""
+"""Seconds to wait for the supervisor after a kill. The supervisor itself ends after five at the latest."""
 
 _PIPE_SECONDS = 1.0
+"""Seconds to wait for the end of stdout and stderr after the end of the command."""
 _STATUS_BYTES = 100
+"""The largest number of bytes read of the supervisor's status, a line such as `exit 0`."""
 _CHUNK = 65_536
+"""The largest number of bytes read from a pipe at once."""
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+"""Environment variables that a command gets by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A finished command. `code` is its exit code; below 0: the signal that ended it."""
+    """A finished command. `code` is its exit code; -9 means that signal 9 ended it."""
 
     code: int
     stdout: bytes
@@ -54,10 +58,11 @@ async def run(
     env: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT,
 ) -> Completed:
-    """Runs a command without a shell and waits for it. Cancelling kills it and its descendants, then raises.
+    """Runs a command without a shell and waits for it. If the call is cancelled, the command and its descendants are killed.
 
-    Processes it leaves in the background are killed when it ends. `env` None: only the language, home and path of this
-    process, because its environment is full of keys. The first `max_output` bytes of stdout and of stderr are returned.
+    Processes that the command leaves in the background are killed when it ends. `env` None: the command gets only a few variables
+    of this process (path, home, language), because the others may contain keys. The first `max_output` bytes of stdout and of
+    stderr are returned.
 
     Raises `OSError` if the command cannot be started, and `ConfigError` on systems other than Linux.
     """
@@ -74,18 +79,19 @@ def run_blocking(
     env: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT,
 ) -> Completed:
-    """Runs a command as `run` does, in a thread without an event loop, such as that of a tool that is a plain function.
+    """Runs a command as `run` does, in a thread without an event loop, such as the thread of a tool that is a plain function.
 
-    A thread cannot be cancelled; a cancelled call kills its commands through `commands_ended`, and then this returns.
+    A thread cannot be cancelled. If the call of the tool is cancelled, `commands_ended` kills the command, and this function
+    returns.
     """
     return asyncio.run(run(argv, stdin=stdin, cwd=cwd, env=env, max_output=max_output))
 
 
 @contextlib.contextmanager
 def commands_ended() -> Iterator[None]:
-    """When the `with` block ends, kills the commands that it or its threads started and that are still running.
+    """At the end of the `with` block, kills the commands that were started in it, also in its threads, and are still running.
 
-    A command that a remaining thread starts later is killed at once.
+    A command that one of these threads starts later is killed at once. Calls of tools run in such a block.
     """
     commands = _Commands()
     token = _ENCLOSING.set((*_ENCLOSING.get(), commands))
@@ -97,7 +103,7 @@ def commands_ended() -> Iterator[None]:
 
 
 class _Commands:
-    """The commands of one call. Safe to use from several threads."""
+    """The commands that were started in one `commands_ended` block. It may be used by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,11 +130,13 @@ class _Commands:
 
 
 _ENCLOSING: ContextVar[tuple[_Commands, ...]] = ContextVar("toolcaddie_commands", default=())
-"""The enclosing calls: a tool may run an agent. Inherited by tasks and, through `functions`, by their threads."""
+"""The `commands_ended` blocks around the running code. There may be several, because a tool may run an agent that calls other
+tools. Tasks inherit the value; threads get it from `functions`, which runs tools that are plain functions."""
 
 
 @contextlib.contextmanager
 def _registered(command: _Command) -> Iterator[None]:
+    """During the `with` block, the command belongs to all enclosing `commands_ended` blocks."""
     enclosing = _ENCLOSING.get()
     for commands in enclosing:
         commands.add(command)
@@ -151,7 +159,9 @@ class _Command:
         env: Mapping[str, str],
     ) -> None:
         if sys.platform != "linux" or not sys.executable:
-            raise ConfigError("commands can be run on Linux only: elsewhere what they start cannot be ended with them")
+            raise ConfigError(
+                "commands can be run on Linux only: elsewhere, the processes that they start might survive them"
+            )
         if not argv:
             raise ValueError("the command is empty")
         self._name = argv[0]
@@ -163,7 +173,7 @@ class _Command:
             status, status_writer = os.pipe()
             self._status = own_files.enter_context(open(status, "rb", buffering=0))
             child_files.callback(os.close, status_writer)
-            # A file in memory instead of a pipe: it need not be fed, and a command that never reads it blocks nothing.
+            # A file in memory instead of a pipe: a command that never reads it blocks nothing.
             input_file = child_files.enter_context(open(os.memfd_create("stdin"), "wb"))
             input_file.write(stdin)
             input_file.seek(0)
@@ -183,7 +193,7 @@ class _Command:
         """Asks the supervisor to kill the command, without waiting. Callable from any thread, any number of times."""
         with self._closing:
             if self._control >= 0:
-                # The byte as well: another library's fork of this process may hold the pipe open.
+                # A process that another library has forked may hold the pipe open, so closing it is not enough.
                 with contextlib.suppress(BrokenPipeError):
                     os.write(self._control, b"k")
                 os.close(self._control)
@@ -197,7 +207,7 @@ class _Command:
         stdout, stderr = _Reader(self._process.stdout, max_output), _Reader(self._process.stderr, max_output)
         try:
             await asyncio.wait({status.closed})
-            # A descendant of another user, which we may not kill, can keep them open.
+            # A descendant that runs as another user cannot be killed, and can keep these pipes open.
             await asyncio.wait({stdout.closed, stderr.closed}, timeout=_PIPE_SECONDS)
         finally:
             self.kill()
@@ -217,17 +227,19 @@ class _Command:
         )
 
     def _code(self, status: bytes) -> int:
+        """Returns the exit code that the supervisor reported. Raises `OSError` if the command could not be started."""
         match status.split():
             case [b"exit", code]:
                 return int(code)
             case [b"exec", number, *_]:
                 raise OSError(int(number), os.strerror(int(number)), self._name)
             case _:
-                raise OSError(f"{self._name} cannot be supervised: its supervisor ended without a word")
+                raise OSError(f"{self._name} cannot be supervised: its supervisor ended without reporting an exit code")
 
 
 class _Reader:
-    """Reads a pipe to its end but stores only the beginning: a full pipe would block the writer."""
+    """Reads a pipe to its end, because a full pipe would block the writer, but stores only the first `limit` bytes. `closed` is
+    done when the pipe is closed; `cut` is True if bytes were not stored."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file

@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
-"""Headers with credentials, in lower case: they go only to their own recipient and are never stored."""
+"""Names of headers with credentials, in lower case. Such headers are sent only to the server that they are meant for, and are
+never stored."""

@@ -1,12 +1,15 @@
-"""A program between us and a command that lets no descendant of the command outlive it.
+"""A program that runs a command and kills all descendants of the command when it ends. `processes` starts it for each command.
 
     python -I -S supervisor.py CONTROL STATUS COMMAND...
 
-It adopts every orphaned descendant (PR_SET_CHILD_SUBREAPER), so none escapes by forking twice or by a session of its own.
-When the command ends, when a byte arrives at the file descriptor CONTROL, or when that closes because we have died, it
-kills the remaining descendants and writes to STATUS: `exec ERRNO` or `exit CODE`, a negative code being a signal.
+CONTROL and STATUS are numbers of file descriptors. A descendant whose parent dies becomes a child of this program
+(PR_SET_CHILD_SUBREAPER), so none escapes by forking twice or by a session of its own. The program kills all remaining descendants
+when the command ends, when a byte arrives at CONTROL, or when CONTROL closes because the caller has died. Then it writes
+`exit CODE` to STATUS; a negative code is the number of the signal that ended the command. If the command cannot be started, it
+writes `exec ERRNO` before.
 
-It is a separate file without our imports: it starts in 20 ms, and forking a process with threads would be unsafe.
+It is a separate program that imports nothing of Toolcaddie, so that it starts in 20 ms. Forking the caller itself would be
+unsafe, because the caller has threads.
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ import time
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 _PATIENCE = 5.0
-"""Seconds for killed processes to disappear; one that waits for a dead disk takes longer, which cannot be helped."""
+"""Seconds to wait until killed processes have disappeared. A process that waits for a broken disk takes longer, and is left."""
 
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals that a command may well send to every process it can see."""
+"""Signals that this program ignores, because a command may send them to all processes of its user."""
 
 _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that the interpreter ignores, which a command would inherit."""
+"""Signals that Python ignores. A command would inherit this, so they are reset before it starts."""
 
 
 def main() -> None:
@@ -64,8 +67,9 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _become(command: list[str], status: int) -> None:
+    """Replaces this process by the command, in a session of its own. If that fails, writes `exec ERRNO` to `status` and ends."""
     os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if we are killed ourselves, at least the command is too
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if the supervisor is killed, at least the command is killed too
     for number in (*_IGNORED, *_PYTHONS_OWN, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -77,14 +81,17 @@ def _become(command: list[str], status: int) -> None:
 
 
 def _environment() -> dict[bytes, bytes]:
-    """Returns the environment before the interpreter's change: it adds a variable if no language is set."""
+    """Returns the environment with which this program was started. Python itself adds a variable if no language is set."""
     with open("/proc/self/environ", "rb") as file:
         pairs = [entry.partition(b"=") for entry in file.read().split(b"\0") if entry]
     return {name: value for name, _, value in pairs}
 
 
 def _wait_for_end(child: int, control: int, wake: int) -> tuple[int | None, bool]:
-    """Waits for the command's end or the order to stop it. Returns the same as `_reap`."""
+    """Waits until the command has ended, or until a byte or the end of `control` demands its end. Returns the same as `_reap`.
+
+    `wake` becomes readable when a child has died.
+    """
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -100,7 +107,8 @@ def _wait_for_end(child: int, control: int, wake: int) -> tuple[int | None, bool
 def _reap(child: int, code: int | None) -> tuple[int | None, bool]:
     """Collects dead children. Returns the command's exit code (None until it has ended), and whether a descendant still lives.
 
-    Orphans become our children, so as long as one lives we have a child.
+    `child`: the process of the command; `code`: its exit code, if it is known already. Descendants without a parent become
+    children of this program, so it has a child as long as a descendant lives.
     """
     while True:
         try:
@@ -114,7 +122,7 @@ def _reap(child: int, code: int | None) -> tuple[int | None, bool]:
 
 
 def _kill_descendants() -> None:
-    """Stops all descendants before it kills any: a stopped process starts no new one."""
+    """Stops all descendants and then kills them. A stopped process cannot start another one meanwhile."""
     stopped: set[int] = set()
     while new := _descendants() - stopped:
         stopped |= new
@@ -125,15 +133,16 @@ def _kill_descendants() -> None:
 
 
 def _send(pid: int, number: signal.Signals, tree: set[int]) -> None:
+    """Sends a signal to a descendant. `tree`: all descendants found so far."""
     try:
         handle = os.pidfd_open(pid)
-    except OSError:  # gone
+    except OSError:  # it has ended
         return
     try:
-        # Checked again now that the handle pins the process: its number may have been reused since it was listed.
+        # The number may belong to another process since it was listed. The handle fixes the process, so its parent is checked.
         if _parent(pid) in tree | {os.getpid()}:
             signal.pidfd_send_signal(handle, number)
-    except (ProcessLookupError, PermissionError):  # gone, or another user's by now (sudo)
+    except (ProcessLookupError, PermissionError):  # it has ended, or it runs as another user now (sudo)
         pass
     finally:
         os.close(handle)
@@ -158,7 +167,7 @@ def _parent(pid: int) -> int | None:
     """Returns the parent's id; None: there is no such process, or it is dead and waits to be collected."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # "pid (name) state ppid ...", and a name may hold anything.
+            # "pid (name) state ppid ..."; the name may contain any characters, parentheses too.
             state, parent = file.read().rpartition(b")")[2].split()[:2]
     except (OSError, ValueError):
         return None

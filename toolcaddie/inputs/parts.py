@@ -1,7 +1,9 @@
-"""Reads the arguments of a runtime or a picker in every form that a newcomer may write.
+"""Reads the arguments of `Runtime` and `Picker` in every form that a newcomer may write.
 
-A name, a single item instead of a list, a plain function: everything unambiguous is accepted. Anything else is a `ConfigError`
-that names the argument and the right form, raised when the runtime is made and not in its first request.
+Everything unambiguous is accepted: a name, a single item instead of a list, a plain function. Anything else is a `ConfigError`
+that names the argument and the right form. It is raised when the runtime or the picker is made, not by the first request.
+
+A part is an object with a certain interface, such as a policy or a store. A source supplies tools.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "cache": (("get", "put", "level"), "an object with these methods, see ports.CacheStore"),
     "clock": (("__call__",), "a function that returns seconds, such as time.time"),
 }
-"""Arguments that are one part: the members that it must have, and the end of the error message."""
+"""Arguments that are one part -> the members that the part must have, and the end of the error message."""
 _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "fallbacks": ((), "providers, see docs/providers.md"),
     "middleware": (("__call__",), "an async function, see ports.Middleware"),
@@ -46,6 +48,7 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """Arguments that are a list of parts; values as in `_PARTS`."""
 _MAPPINGS = ("rankers", "bots")
+"""Arguments that are dicts."""
 
 
 _OF_A_PRESET = "it belongs to the preset, Runtime(preset=replace(PRESETS['default'], {0}=...))"
@@ -61,11 +64,11 @@ _ARGUMENTS: Mapping[str, str] = {
     "max_tools": "it belongs to the request, run(..., max_tools=12), or to the budget of the preset",
     **{name: _OF_A_PRESET.format(name) for name in ("limits", "budget", "selection", "delivery")},
 }
-"""Advice for arguments that newcomers expect of a runtime."""
+"""Advice for arguments that `Runtime` does not have but newcomers expect."""
 
 
 def refuse_unknown(arguments: Collection[str]) -> None:
-    """Raises `ConfigError` for the first of these arguments, none of which a runtime has."""
+    """Raises `ConfigError` for the first of these arguments. `Runtime` has none of them."""
     for name in arguments:
         raise ConfigError(
             f"Runtime has no argument {name!r}; {_ARGUMENTS.get(name) or 'help(Runtime) lists all of them'}"
@@ -73,10 +76,11 @@ def refuse_unknown(arguments: Collection[str]) -> None:
 
 
 def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
-    """Returns the sources: those in the list, catalogs by name, and one source for all plain functions.
+    """Returns the sources that the argument `sources` names: the sources in the list, catalogs by name, and one source that has
+    all plain functions.
 
-    `dependencies` are the types of the objects that functions may take. Raises `ConfigError`, also for a function that takes
-    another type.
+    `dependencies`: the types of the objects that the runtime passes to functions. Raises `ConfigError` for a wrong item, and for
+    a function that takes an object of any other type.
     """
     if (
         isinstance(argument, str | Mapping | Tool | type)
@@ -114,7 +118,7 @@ def _check_needed(source: ToolSource, dependencies: Collection[type]) -> None:
     for tool, parameter, kind in source.needed() if isinstance(source, FunctionSource) else ():
         if kind not in dependencies:
             raise ConfigError(
-                f"source {source.name!r}: tool {tool!r} takes {kind.__name__} for {parameter!r}, but there is none; "
+                f"source {source.name!r}: the parameter {parameter!r} of tool {tool!r} takes {kind.__name__}, but there is none; "
                 f"write Runtime(dependencies=[{kind.__name__}(...)])"
             )
 
@@ -136,7 +140,7 @@ def tools_from(argument: Any) -> tuple[list[Tool], list[Category]]:
 
 
 def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
-    """Returns the embedder: the argument itself, or the installed one of that name. Raises `ConfigError`."""
+    """Returns the embedder: the argument itself, or the installed embedder of that name. Raises `ConfigError`."""
     if argument is None:
         return None
     part = Registry().make("embedder", argument) if isinstance(argument, str) else argument
@@ -158,7 +162,7 @@ def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
 
 
 def preset_from(argument: Any) -> Preset:
-    """Returns the preset: the argument itself, or the one of that name. Raises `ConfigError`."""
+    """Returns the preset: the argument itself, or the preset of that name. Raises `ConfigError`."""
     if isinstance(argument, Preset):
         return argument
     if not isinstance(argument, str):
@@ -167,7 +171,7 @@ def preset_from(argument: Any) -> Preset:
 
 
 def check_parts(**parts: Any) -> None:
-    """Raises `ConfigError` for the first argument of a runtime that has the wrong type."""
+    """Raises `ConfigError` for the first of these arguments of `Runtime` that is wrong."""
     for name, value in parts.items():
         if name in _PARTS and value is not None:
             _check(name, value, *_PARTS[name])
@@ -193,6 +197,7 @@ def check_parts(**parts: Any) -> None:
 
 
 def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:
+    """Raises `ConfigError` if the argument `name` is a class or lacks a member. `hint`: the right form, for the error message."""
     if isinstance(value, type):
         raise ConfigError(f"{name}: {value.__name__} is a class; pass an instance, {value.__name__}(...)")
     missing = [each for each in needed if not hasattr(value, each)]
@@ -202,6 +207,7 @@ def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:
 
 
 def _tool(definition: Any, place: int) -> Tool:
+    """Returns the tool of a `Tool`, a definition or a function. `place`: its index in the list, for error messages."""
     if isinstance(definition, Tool):
         return definition
     if isinstance(definition, Mapping) or not callable(definition):
@@ -220,4 +226,5 @@ def _is_list(value: Any) -> bool:
 
 
 def _called(value: Any) -> str:
+    """Returns a description of a value for an error message."""
     return repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -1,7 +1,7 @@
-"""Reads the messages, definitions and options of a run as callers write them in Python.
+"""Reads the messages, tool definitions and options of `Runtime.run` and similar methods, as callers write them in Python.
 
-Everything unambiguous is accepted. Anything else is a `RequestError` that names the argument and shows the right form, raised
-before any lookup or request.
+Everything unambiguous is accepted. Anything else is a `RequestError` that names the argument and shows the right form. It is
+raised before anything is sent. `RunRequest` is Toolcaddie's own type for a request; the options are its fields.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from toolcaddie.util.suggest import close_names
 from toolcaddie.wires.chat.messages import read_definition, read_message
 
 RequestInput = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
-"""A message, a conversation (`Message`s or OpenAI's dicts) or a whole request."""
+"""A text or message of the user, a conversation (`Message`s or OpenAI's dicts) or a whole request."""
 
 _OPTIONS = tuple(item.name for item in fields(RunRequest))
+"""Names of all options."""
 _INSTEAD: Mapping[str, str] = {
     "tools": "functions belong to the runtime, Runtime(sources=[...]); definitions of tools that you run yourself are "
     "client_tools=[...]",
@@ -45,6 +46,7 @@ _INSTEAD: Mapping[str, str] = {
     "deps": "it is dependencies=[...]",
     "context": "objects that tools take are dependencies=[...]; arguments of every call are injected={...}",
 }
+"""Options that do not exist but that newcomers expect -> advice for the error message."""
 _PARAMS = frozenset(
     {
         "temperature",
@@ -57,6 +59,7 @@ _PARAMS = frozenset(
         "reasoning_effort",
     }
 )
+"""Parameters of a model's API, which callers might write as options."""
 _TEXT, _TEXT_OR_NONE, _FLAG = (str,), (str, type(None)), (bool,)
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "principal": ((Principal,), "principal=Principal(id='maria')"),
@@ -73,6 +76,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "run_id": (_TEXT_OR_NONE, "run_id='run_7'"),
     "max_tools": ((int, type(None)), "max_tools=24"),
 }
+"""Options that are one value -> the allowed types, and an example for the error message."""
 _LISTS: Mapping[str, str] = {
     "client_tools": "a list of definitions",
     "delivered": "delivered=result.state.delivered",
@@ -81,16 +85,17 @@ _LISTS: Mapping[str, str] = {
     "tags": "tags=['collab_safe']",
     "dependencies": "dependencies=[Database(...)]",
 }
+"""Options that are lists -> an example for the error message."""
 _MAY_BE_NONE = frozenset({"categories", "tags"})
 _CHECKED = (*_KINDS, *_LISTS)
 _checked_values = attrgetter(*_CHECKED)
 
 
 def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunRequest:
-    """Makes a request from a text, a message, a conversation or a `RunRequest`; `options` override its fields.
+    """Returns the request that a text, a message, a conversation or a `RunRequest` stands for. `options` override its fields.
 
-    With `messages` among the options, a text or a message is appended to that conversation.
-    Raises `RequestError` naming the argument.
+    If `messages` is among the options, a text or a message is appended to that conversation.
+    Raises `RequestError` naming the argument at fault.
     """
     _refuse_unknown(options)
     if isinstance(argument, RunRequest):
@@ -108,7 +113,8 @@ def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunReque
 
 
 def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, ...]:
-    """Converts a text, a message or a sequence of messages to `Message`s. Raises `RequestError` naming the item."""
+    """Returns a text, a message or a sequence of messages as `Message`s. Raises `RequestError` naming the item at fault. `param`:
+    the name of the argument, for error messages."""
     if isinstance(argument, str):
         return (Message(role="user", content=argument),)
     if isinstance(argument, Message):
@@ -128,6 +134,7 @@ def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, .
 
 
 def _message(value: Any, where: str) -> Message:
+    """Returns a `Message`, or a dict in OpenAI's format, as a `Message`. `where`: its place, for error messages."""
     if isinstance(value, Message):
         return value
     if not isinstance(value, Mapping):
@@ -138,10 +145,9 @@ def _message(value: Any, where: str) -> Message:
 
 
 def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
-    """Returns the tool of a definition in OpenAI's chat format; the definition is sent unchanged. `at` is its index in `param`,
-    for error messages.
+    """Returns the tool of a definition in OpenAI's chat format. The model gets the definition unchanged.
 
-    Raises `CatalogError`.
+    `at` is its index in the argument `param`, for error messages. Raises `CatalogError`.
     """
     try:
         return read_definition(definition, f"{param}[{at}]")
@@ -153,6 +159,7 @@ def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    """Raises `RequestError` with advice for the first option that does not exist."""
     for name in options:
         if name in _OPTIONS:
             continue
@@ -166,7 +173,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
 def _in_own_types(request: RunRequest) -> RunRequest:
     """Returns the request with its messages and tools converted to `Message`s and `Tool`s. Most requests need no conversion and
     are returned unchanged."""
-    # A list first: a tuple made of an iterator leaves memory in the free lists of the interpreter with every request.
+    # A list is made first, because a tuple made of an iterator leaves memory in the interpreter's free lists with every request.
     kinds = tuple([type(value) for value in _checked_values(request)])
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
@@ -185,10 +192,10 @@ def _in_own_types(request: RunRequest) -> RunRequest:
 
 @lru_cache(maxsize=256)
 def _wrong_option(kinds: tuple[type, ...]) -> tuple[str, str] | None:
-    """Returns the first option whose value has the wrong type, and the message for it; None: all are right.
+    """Returns the first option whose value has the wrong type, and its error message; None: all types are right.
 
-    `kinds` has a type for each of `_CHECKED`. Applications pass the same types again and again, so each combination is checked
-    once.
+    `kinds`: the type of the value of each option in `_CHECKED`. Applications pass the same types again and again, so each
+    combination is checked only once.
     """
     for name, kind in zip(_CHECKED, kinds, strict=True):
         if name in _KINDS:
@@ -207,6 +214,8 @@ def _all_are(values: Any, kind: type) -> bool:
 
 
 def _client_tool(definition: Any, at: int) -> Tool:
+    """Returns the tool of a definition in `client_tools`, tools that the caller runs itself. `at`: its index, for error
+    messages."""
     if isinstance(definition, Tool):
         return replace(definition, source=CLIENT_SOURCE) if definition.source == "local" else definition
     if callable(definition):

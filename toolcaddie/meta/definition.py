@@ -18,7 +18,11 @@ def meta_definition(
     read_only: bool = True,
     **keywords: Any,
 ) -> Tool:
-    """Returns the tool as the model reads it. `keywords` are further keywords of the schema."""
+    """Returns the tool as the model reads it.
+
+    `title`: a short name for people. `properties`: argument -> its schema; `required`: the arguments that a call must have;
+    `keywords`: further keywords of the schema of all arguments.
+    """
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False, **keywords}
     if required:
         schema["required"] = required

@@ -1,4 +1,4 @@
-"""`execute_tool`: runs another tool by its name. The call inside it passes every gate."""
+"""`execute_tool`: runs another tool by its name. The inner call is checked like any other call: permissions, policy, limits."""
 
 from __future__ import annotations
 
@@ -31,5 +31,6 @@ class ExecuteTool:
         )
 
     def unwrapped(self, call: ToolCall, arguments: Mapping[str, Any]) -> ToolCall:
+        """Returns the inner call, which the run loop executes instead of this call."""
         inner = canonical_json(arguments.get("arguments", {})).decode()
         return replace(call, name=arguments["tool_name"], arguments=inner)

@@ -1,4 +1,4 @@
-"""`get_tool_schema`: shows description and arguments of one visible tool."""
+"""`get_tool_schema`: shows the description and the arguments of one tool that the caller may see."""
 
 from __future__ import annotations
 

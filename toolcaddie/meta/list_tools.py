@@ -1,4 +1,4 @@
-"""`list_tools`: lists the visible tools page by page."""
+"""`list_tools`: lists the tools that the caller may see, page by page."""
 
 from __future__ import annotations
 

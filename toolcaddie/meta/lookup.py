@@ -1,4 +1,5 @@
-"""Lists, searches and describes the tools that one caller may see; used by the meta tools and by `ToolDesk`."""
+"""Lists, searches and describes the tools that a caller may see, which are called its view. The meta tools use it, and
+`ToolDesk`, which offers the same to programs."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def tool_page(view: View, *, category: str | None, offset: int, limit: int) -> T
 
 
 async def search_hits(view: View, selector: Selector, prepare: Prepare, query: str, limit: int) -> Sequence[Tool]:
-    """Returns the best matches of the selector, then other tools whose text contains every word."""
+    """Returns the tools that match a query, at most `limit`: first the best matches of the selector, then other tools whose name,
+    description and category contain every word of the query. `prepare` fetches the data that the selector needs."""
     await prepared_for(view, prepare, query)
     ranked = [hit.tool for hit in selector.search(view, query, limit)]
     names = {tool.name for tool in ranked}
@@ -55,19 +57,19 @@ async def search_hits(view: View, selector: Selector, prepare: Prepare, query: s
 
 
 async def prepared_for(view: View, prepare: Prepare, query: str) -> None:
-    """Fetches the data that a search by these words needs. Without words, it does nothing."""
+    """Fetches the data, such as vectors, that a search by these words needs. Without words, it does nothing."""
     if text := query.strip():
         await prepare(view, SelectionQuery(text=text))
 
 
 def function_definition(tool: Tool) -> Any:
-    """Returns name, description and parameters of a tool."""
+    """Returns the name, description and parameters of a tool in OpenAI's format."""
     definition = wire_definition(tool)
     return definition.get("function", definition)
 
 
 def first_hits(page_size: int) -> int:
-    """Returns the largest number of hits of a search that sets no limit."""
+    """Returns the largest number of hits of a search whose call has no limit."""
     return min(_FIRST_HITS, page_size)
 
 
@@ -77,14 +79,15 @@ def tool_summary(tool: Tool) -> dict[str, Any]:
 
 
 def unknown_tool(name: str, view: View) -> ToolResult:
-    """Returns the result for a name that is not visible. It suggests visible names only, and never confirms hidden ones."""
+    """Returns the result of a call with a name that no visible tool has. It suggests only visible names, and does not reveal
+    whether a hidden tool has the name."""
     close = _names_of(view.catalog).close(name, view.mask)
     hint = f"Did you mean {', '.join(close)}?" if close else "Look for one with search_tools or request_more_tools."
     return failed(f"There is no tool {name[:64]!r}. {hint}", "unknown_tool")
 
 
 def _contains_all(tool: Tool, words: Sequence[str]) -> bool:
-    """Returns True if each word is in the name, description or category. Upper and lower case are equal."""
+    """Returns True if each word, in lower case, is in the name, description or category of the tool in any case."""
     text = f"{tool.name} {tool.description} {tool.category or ''}".lower()
     return all(word in text for word in words)
 

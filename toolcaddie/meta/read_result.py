@@ -1,4 +1,7 @@
-"""`read_result`: returns the next part of a cut result. It joins the array once there is such a result."""
+"""`read_result`: returns the next part of a result that was truncated because it was too long.
+
+It is added to the tools of a conversation as soon as a result was truncated. The whole result is held in a store under a handle.
+"""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ OURS: MetaTools = {
         ReadResult(),
     )
 }
+"""The built-in meta tools by name."""
 
 
 def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
@@ -46,14 +47,15 @@ def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
 
 
 def offered_definitions(names: Iterable[str], offer: MetaOffer, tools: MetaTools = OURS) -> dict[str, Tool]:
-    """Returns the definitions of these meta tools, in their order. Raises `ConfigError` for an unknown name."""
+    """Returns the definitions of the meta tools with these names, in the same order. `offer`: the settings on which definitions
+    depend. Raises `ConfigError` for an unknown name."""
     return {name: _tool_by_name(name, tools).definition(offer) for name in names}
 
 
 def is_meta(name: str, view: View, offered: Iterable[str]) -> bool:
     """Returns True if a call of this name is a call of a meta tool.
 
-    That is so if a meta tool of this name was offered, or if it is a built-in name that no tool in the view has.
+    This is the case if a meta tool of this name was offered, or if a built-in meta tool has the name and no visible tool has it.
     """
     return name in offered or (name in META_TOOLS and view.get(name) is None)
 

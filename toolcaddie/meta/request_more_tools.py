@@ -1,8 +1,11 @@
-"""`request_more_tools`: lets the model ask for more tools than it was sent.
+"""`request_more_tools`: a meta tool by which the model asks for more tools than it was sent.
 
-It has two forms (`Preset.expand_by`). With "query", the default, the model writes words or categories, and gets the best tools
-that were not delivered yet. With "categories", the exact form, it names categories alone: the same selection is made again on
-these categories, and new tools are appended.
+It has two forms, and the preset chooses one (`Preset.expand_by`). With "query", the default form, the model writes words or
+categories, and gets the best tools that it does not have yet. With "categories", the exact form, the model names categories. Then
+the selection is made again, on these categories, and the tools that the model does not have yet are appended.
+
+The result of a call has a `Reveal`: the names of the tools that the model gets from the next request on. The scene is the state
+of the run that a meta tool may read; `scene.expandable` has the categories that the model may ask for (None: all).
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ _MIN_LISTED, _MAX_LISTED = 2, 40
 _MAX_SHOWN = 50
 """Largest number of categories that an answer lists."""
 _NEAR = 0.8
-"""Share of the best score that a tool must reach if added tools make every later request dearer (`MetaScene.sparing`)."""
+"""Share of the best score that a tool must reach if each added tool makes all later requests more expensive
+(`MetaScene.sparing`)."""
 
 
 class RequestMoreTools:
@@ -58,7 +62,7 @@ def request_more_tools_schema(categories: Iterable[str]) -> dict[str, Any]:
 
 
 def _by_category(categories: Iterable[str]) -> Tool:
-    """Returns the exact form: `categories` required, `reason` optional, the choices listed in the description."""
+    """Returns the definition of the exact form: `categories` is required, and the description lists all of them."""
     listing = ", ".join(sorted(set(categories)))
     return meta_definition(
         REQUEST_MORE_TOOLS,
@@ -74,7 +78,7 @@ def _by_category(categories: Iterable[str]) -> Tool:
 
 
 def _by_query(categories: Iterable[str]) -> Tool:
-    """Returns the default form. It lists the categories only if there are 2 to 40 of them."""
+    """Returns the definition of the default form. It lists the categories only if there are 2 to 40 of them."""
     names = sorted(set(categories))
     listing = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
     return meta_definition(
@@ -96,7 +100,8 @@ def _strings(description: str) -> dict[str, Any]:
 
 
 def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """Reveals the tools of a selection by categories that are not delivered yet, as many as the provider's limit allows."""
+    """Returns the tools that a selection by these categories gives and the model does not have, as many as the provider's limit
+    on tools allows."""
     if not categories:
         return Reveal(names=())
     selection = scene.selector.select(scene.view, SelectionQuery(categories=categories), scene.budget)
@@ -108,7 +113,8 @@ def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
 
 
 def _best_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """Reveals the best tools that were not delivered. If the limits leave no room for them, all tools are selected again."""
+    """Returns the best tools that the model does not have. If the limits leave no room for them, all tools are selected again,
+    and the new selection replaces the old one."""
     query = SelectionQuery(
         text=text or " ".join(categories),
         categories=categories or None,
@@ -136,7 +142,7 @@ def _best_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> 
 
 
 def _askable_view(scene: MetaScene) -> View:
-    """Returns a view of the tools that may be added and of those that can be called already."""
+    """Returns a view of the tools that may be added and the tools that the model can call already."""
     if scene.expandable is None:
         return scene.view
     catalog, callable_names = (
@@ -152,13 +158,15 @@ def _askable_view(scene: MetaScene) -> View:
 
 
 def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[SelectedTool]:
-    """Returns the new tools of a selection; none if nothing matched, because the model asked for something in particular."""
+    """Returns the tools of a selection without those in `exclude`. If no tool matched, it returns none: the selection then has
+    default tools, but the model asked for something in particular."""
     if selection.no_match:
         return []
     return [item for item in selection.tools if item.tool.name not in exclude]
 
 
 def _reveal(tools: Sequence[SelectedTool], *, replace: bool = False) -> Reveal:
+    """Returns these tools as a `Reveal`. `replace`: True if they replace all tools that the model has."""
     return Reveal(
         names=tuple(item.tool.name for item in tools),
         slim=tuple(item.tool.name for item in tools if item.slim),
@@ -167,6 +175,8 @@ def _reveal(tools: Sequence[SelectedTool], *, replace: bool = False) -> Reveal:
 
 
 def _answer(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> ToolResult:
+    """Returns the result of a call, with the new tools and with the categories that do not exist. `askable`: the categories that
+    the model may ask for."""
     if reveal.names:
         text = f"Loaded {len(reveal.names)} tools: {', '.join(reveal.names)}. You can call them now."
     else:
@@ -178,7 +188,7 @@ def _answer(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> T
 
 
 def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[str]) -> ToolResult:
-    """Returns the answer to a request that names forbidden categories. It lists the allowed ones."""
+    """Returns the result of a call that names categories for which the model may not ask. It lists the allowed categories."""
     result = _answer(reveal, (), askable)
     names = ", ".join(repr(name[:64]) for name in refused[:10])
     text = f"You cannot ask for {names} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."

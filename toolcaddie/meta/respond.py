@@ -1,4 +1,4 @@
-"""`respond`: gives the final answer as a call, which ends the run."""
+"""`respond`: a meta tool by whose call the model gives its final answer. The call ends the run."""
 
 from __future__ import annotations
 

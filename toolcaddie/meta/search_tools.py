@@ -1,4 +1,4 @@
-"""`search_tools`: finds the visible tools that match some words."""
+"""`search_tools`: finds tools by words, among those that the caller may see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Three event sinks for operators: log lines, metrics and spans. An error in one of them does not stop a run.
 
-A sink receives every event of every run. It forgets a run that ends or pauses; a run that never ends is evicted by newer runs.
+A sink receives every event of every run. It holds some numbers of a run until the run ends or pauses. If a run never ends, they
+are removed when newer runs need the place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Limits on the memory of metrics and spans: the number of active runs, and the values of labels."""
+"""Limits on the memory of metrics and spans: the number of active runs, and the number of different values of a label."""
 
 from __future__ import annotations
 
 from toolcaddie.util.text import visible_line
 
 LABEL_LIMIT = 500
-"""Largest number of different values of a label, such as names of tools or models; later values count as `other`."""
+"""Largest number of different values of a label, such as names of tools or models. All further values count as `other`."""
 
 MOST_RUNS = 10_000
 """Largest number of active runs whose state a sink holds."""
@@ -21,7 +21,7 @@ class Labels:
         self._labels: dict[str, str] = {}
 
     def of(self, value: str) -> str:
-        """Returns the label for a value: of bounded length and safe to display."""
+        """Returns the label for a value: short, and without characters that a terminal would interpret."""
         if value in self._labels:
             return self._labels[value]
         if len(self._labels) >= LABEL_LIMIT:

@@ -40,11 +40,11 @@ from toolcaddie.util.text import visible, visible_line
 _CAP = 200
 """Largest number of characters of a text in a field."""
 _TRACEBACKS = ("stack", "exception")
-"""Fields with several lines, which follow the log line."""
+"""Fields whose values have several lines. They are written after the log line."""
 _MOST_NAMES = 10
 """Largest number of dropped arguments named in a line."""
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
-"""A value that is shown without quotes."""
+"""Values that are written without quotes."""
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -52,7 +52,8 @@ LEVELS = ("debug", "info", "warning", "error")
 def configure_logging(*, json: bool = False, level: str = "info") -> None:
     """Sends the log lines of Toolcaddie and of other libraries to stderr: as text, or with `json` as one object per line.
 
-    A program calls this in its entry point (the command line, the server); a library must not. Raises `ConfigError`.
+    A program calls this in its entry point (the command line, the server); a library must not. Raises `ConfigError` for an
+    unknown level.
     """
     if level not in LEVELS:
         raise ConfigError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
@@ -89,7 +90,7 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
 
 
 def _rendering(json: bool) -> list[Any]:
-    """Returns the last processors of a line: JSON, columns on a terminal, or words in a file."""
+    """Returns the processors that make the text of a line: JSON, or columns on a terminal, or words in a file."""
     if json:
         encode = msgspec.json.Encoder(enc_hook=str).encode
         render = structlog.processors.JSONRenderer(serializer=lambda value, **_: encode(value).decode())
@@ -102,9 +103,9 @@ def _rendering(json: bool) -> list[Any]:
 
 
 def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    """Renders a line like `ConsoleRenderer`, but without colours and columns.
+    """Returns a line like that of structlog's `ConsoleRenderer`, but without colours and columns.
 
-    It takes a tenth of the time, which matters to a server that writes two lines per request.
+    This takes a tenth of the time, which matters to a server that writes two lines per request.
     """
     tracebacks = [visible(str(event.pop(name))) for name in _TRACEBACKS if event.get(name)]
     timestamp, level, title = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
@@ -121,6 +122,7 @@ def _all_visible(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
 
 
 def _word(value: Any) -> str:
+    """Returns the value of a field as it is written in a line: quoted unless it is a plain word."""
     return value if isinstance(value, str) and _PLAIN_WORD.fullmatch(value) else repr(value)
 
 
@@ -134,7 +136,10 @@ _STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
 
 
 class StructlogSink:
-    """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between."""
+    """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between.
+
+    `logger`: a structlog logger; None: the logger `toolcaddie.run`.
+    """
 
     def __init__(self, logger: Any = None) -> None:
         self._logger_override = logger
@@ -159,7 +164,8 @@ class StructlogSink:
 
     @property
     def _log(self) -> Any:
-        """Returns the logger. It is bound once per configuration, because binding costs more than a line that is not shown."""
+        """Returns the logger. It is bound once for each configuration of structlog, because binding a logger costs more time than
+        a line that is not shown."""
         if self._logger_override is not None:
             return self._logger_override
         configured = structlog.get_config()["processors"]
@@ -173,7 +179,7 @@ class StructlogSink:
             line(event)
 
     def _shows_steps(self) -> bool:
-        """Returns True if steps are logged. Checked before their lines are built, because they are rarely shown."""
+        """Returns True if steps are logged. This is checked before a line is built, because steps are rarely shown."""
         log = self._log
         return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
@@ -324,6 +330,7 @@ def _attempts(attempts: Sequence[Attempt]) -> dict[str, Any]:
 
 
 def _counters(state: RunState) -> dict[str, Any]:
+    """Returns the fields that summarise a run."""
     return {
         "calls": state.calls,
         "rounds": state.rounds,
@@ -334,10 +341,11 @@ def _counters(state: RunState) -> dict[str, Any]:
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:
+    """Returns the arguments of a call; empty if they are not a JSON object."""
     try:
         value = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}  # the model wrote invalid JSON; the engine has answered that
+        return {}  # the model wrote invalid JSON, and the run loop has reported that to the model
     return value if isinstance(value, Mapping) else {}
 
 

@@ -1,4 +1,5 @@
-"""The event sink that counts runs as Prometheus metrics. Names and labels of metrics stay, because dashboards read them."""
+"""The event sink that counts runs as Prometheus metrics. Names and labels of metrics must not change, because dashboards read
+them."""
 
 from __future__ import annotations
 
@@ -38,11 +39,11 @@ _COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 75)
 _TOOLS = (0, 5, 8, 16, 24, 32, 48, 64, 96, 128, 256)
 
 _RESUMED = "resumed"
-"""Label `preset` of a run whose start this sink has not seen, because it was in another process or before a pause."""
+"""Label `preset` of a run whose start this sink has not seen, because the run started in another process or before a pause."""
 
 
 class PrometheusSink:
-    """Counts runs in `registry`; a few numbers of each run are held until it ends."""
+    """Counts runs in `registry`. A few numbers of each run are held in memory until it ends."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._runs = Bounded[str, _RunNumbers](MOST_RUNS)
@@ -76,7 +77,7 @@ class PrometheusSink:
         self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
         self.model_attempts = counter(
             "model_attempts",
-            "Requests to models, of answers that took several requests and of failures.",
+            "Requests to models, for answers that took several requests and for failures.",
             "provider",
             "how",
             "outcome",
@@ -205,13 +206,18 @@ class PrometheusSink:
 
 @dataclass(slots=True, kw_only=True)
 class _RunNumbers:
+    """Numbers of one run."""
+
     preset: str
     provider: str = ""
+    """The provider that was asked last."""
     expansions: int = 0
+    """Number of calls of `request_more_tools`."""
     saved: int = 0
-    """Tokens saved by each request with tools."""
+    """Estimated tokens of tool definitions that each request with tools omits."""
 
 
 def metrics(*, parts: Parts) -> PrometheusSink:
-    """Returns a sink for the registry of the host, or for that of the process if the host has none."""
+    """Returns the sink that settings call `metrics`. It counts in the registry of the host (the program that runs Toolcaddie), or
+    in the default registry of the process if the host has none."""
     return PrometheusSink(parts.metrics or REGISTRY)

@@ -1,4 +1,4 @@
-"""The event sink that records runs as OpenTelemetry spans."""
+"""The event sink that records runs as OpenTelemetry spans. A span is a named period of time with attributes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from toolcaddie.core.message import Attempt
 from toolcaddie.telemetry.limits import MOST_RUNS
 from toolcaddie.util.bounded import Bounded
 
-# The names of OpenTelemetry's conventions for generative AI, copied because the package that defines them marks them as
-# incubating and moves them.
+# The names of OpenTelemetry's conventions for generative AI. They are copied because the package that defines them calls them
+# incubating and may move them.
 GEN_AI_OPERATION = "gen_ai.operation.name"
 GEN_AI_PROVIDER = "gen_ai.provider.name"
 GEN_AI_REQUEST_MODEL = "gen_ai.request.model"
@@ -61,8 +61,9 @@ ATTEMPT_OUTCOME = "toolcaddie.attempt.outcome"
 class OpenTelemetrySink:
     """Records a span for each run, and in it a span for each model call and tool call. No span has texts of people or models.
 
-    Without an SDK, and for runs that are not sampled, an event costs a dictionary lookup. The span of a call is made when the
-    call has ended, with the real times, because a sink receives the event of a tool call only at its end.
+    `tracer_provider`: None means OpenTelemetry's global one. Without an OpenTelemetry SDK, and for runs that are not sampled, an
+    event costs a dictionary lookup. The span of a call is made after the call, with the times at which it began and ended,
+    because a sink receives the event of a tool call only at the call's end.
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
@@ -186,7 +187,7 @@ class OpenTelemetrySink:
         run = self._runs.get(event.run_id)
         if run is None:
             return
-        if run.request is not None:  # the model never answered
+        if run.request is not None:  # the model has not answered the last request
             span = self._model_span(run)
             _add_attempts(span, event.attempts)
             _mark_failed(span, event.kind)
@@ -201,6 +202,7 @@ class OpenTelemetrySink:
             run.span.end()
 
     def _model_span(self, run: _RunSpan) -> Span:
+        """Returns the span of the run's last model call; the caller ends it."""
         request = run.request
         model, provider, number, tools = ("", "", 0, 0)
         if request is not None:
@@ -222,12 +224,15 @@ class OpenTelemetrySink:
 
 @dataclass(slots=True)
 class _RunSpan:
+    """The span of a run that has not ended."""
+
     span: Span
     request: ModelAsked | None = None
     """The model call in progress."""
     requested_at: int = 0
     """Moment of the last model call, in nanoseconds since the epoch; 0: there was none."""
     context: Any = field(init=False)
+    """The context in which spans of calls become children of the run's span."""
 
     def __post_init__(self) -> None:
         self.context = trace.set_span_in_context(self.span)

@@ -1,4 +1,6 @@
-"""Authentication of the gateway's clients.
+"""Authentication of the gateway's clients. `router` calls it before the handler of a route.
+
+Its result is a principal: the user, bot, role and tenant in whose name a request runs.
 
 If the gateway has API keys, a request must contain a valid one in `Authorization: Bearer`, or in the key header of the API that
 the client uses (`x-api-key` in Anthropic's Messages API). A gateway that ever had keys always requires one, because revoking the
@@ -9,8 +11,9 @@ such a page to a server on this machine too, so four things are checked:
 
     Host            a loopback name (against DNS rebinding)
     Origin          if present, a loopback name as well (against foreign pages)
-    Sec-Fetch-Site  not another site (a page sends it even without an Origin, and cannot change it)
-    Content-Type    JSON (a page cannot send it across origins without a preflight request)
+    Sec-Fetch-Site  not another site (browsers add it to every request of a page, and the page cannot change it)
+    Content-Type    JSON (before a page may send it to another origin, the browser asks with an OPTIONS request, which this
+                    server refuses)
 
 A header that decides about identity or meaning may occur only once: if there were two, a proxy in front of the gateway might read
 one of them and the gateway the other. For the same reason two headers with different keys are refused.
@@ -31,7 +34,7 @@ from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.ports import KeyStore
 
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
-
+"""A host with or without a port: `name:port`, `[::1]:port`, `name`."""
 
 AUTHORIZATION = b"authorization"
 
@@ -41,19 +44,23 @@ _SINGLE_HEADERS = frozenset(
         *(header.encode() for header in KEY_HEADERS.values()),
     }
 )
+"""Headers that may occur only once in a request."""
 _OWN_SITE = (None, b"none", b"same-origin")
 """Accepted values of `Sec-Fetch-Site`: None from a client that is not a browser, `none` for an address that a person typed, and
 `same-origin` from a page of this server."""
 
 
 def key_headers(*wires: WireName) -> tuple[bytes, ...]:
-    """Returns the headers in which clients of these wires may send an API key: `authorization`, and those of the wires."""
+    """Returns the headers in which clients of these wires (API formats) may send an API key: `authorization`, and the key header
+    of each wire."""
     return tuple(dict.fromkeys((AUTHORIZATION, *(KEY_HEADERS[wire].encode() for wire in wires))))
 
 
 def repeated_header(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
-    """Returns the refusal of a request that repeats a header of `_SINGLE_HEADERS`, else None. `headers` has the `raw` headers by
-    name."""
+    """Returns the refusal of a request that repeats a header of `_SINGLE_HEADERS`, else None.
+
+    `raw`: the headers as they arrived; `headers`: the same headers by name.
+    """
     if len(raw) == len(headers):
         return None
     names = [name for name, _ in raw]
@@ -94,7 +101,11 @@ class Access:
         has_body: bool,
         key_headers: Collection[bytes] = (AUTHORIZATION,),
     ) -> Principal | Problem:
-        """Returns the principal, or the refusal. `key_headers`: the headers that may contain the API key."""
+        """Returns the principal, or the refusal.
+
+        `client`: the address that the request came from, if it is known. `has_body`: True if the request has a body, whose
+        content type is then checked. `key_headers`: the headers that may contain the API key.
+        """
         if await self.has_keys():
             return await self._by_key({name: headers[name] for name in key_headers if name in headers}, key_headers)
         kind = headers.get(b"content-type", b"") if has_body else None
@@ -128,6 +139,7 @@ def _secret(header: bytes, value: bytes) -> str:
 
 
 def _example(header: bytes) -> str:
+    """Returns the header with a sample key, for an error message."""
     return "'Authorization: Bearer tc_...'" if header == AUTHORIZATION else f"'{header.decode()}: tc_...'"
 
 
@@ -135,11 +147,14 @@ def _example(header: bytes) -> str:
 def _local(
     client: str | None, host: bytes, origin: bytes | None, site: bytes | None, kind: bytes | None
 ) -> Principal | Problem:
-    """Returns the principal of a local client, or the refusal. `site` is `Sec-Fetch-Site`, and `kind` the content type of the
-    body, if there is one."""
+    """Returns the principal of a client of a gateway without keys, or the refusal.
+
+    `client`: the address of the client. `host`, `origin`, `site`: the headers `Host`, `Origin` and `Sec-Fetch-Site`. `kind`: the
+    content type of the body; None: there is no body.
+    """
     if client is not None and not is_loopback(client):
         return _forbidden(
-            "this server has no API keys and answers only its own machine; make one: toolcaddie keys add NAME"
+            "this server has no API keys and serves only clients on its own machine; make a key: toolcaddie keys add NAME"
         )
     name = _host(host.decode("latin-1"))
     if not is_loopback(name):
@@ -154,6 +169,7 @@ def _local(
 
 
 def _origin_host(origin: str) -> str:
+    """Returns the host of an `Origin` header; empty if it is not valid."""
     try:
         return _host(urlsplit(origin).netloc)
     except ValueError:

@@ -1,4 +1,8 @@
-"""Converts a run to the answer for a client of the gateway: its result to a whole answer, or its events to pieces of one."""
+"""Makes the answer to a client of the gateway from a run: a whole answer from its result, or a stream from its events.
+
+A run asks the model in rounds: one request to the model, then the tool calls of its answer. The client sees the texts of all
+rounds as one answer. `handler` uses this module; a wire then writes the answer in the format of the client's API.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,14 @@ from toolcaddie.core.run import RunResult
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
 
 _RAW_WIRE = "chat"
-"""The wire (API format) of the chunks in the field `raw` of events."""
+"""The only wire (API format) whose chunks are in the field `raw` of events."""
 
 
 class AnswerDeltas:
-    """Converts the events of a run, in order, to pieces of one answer."""
+    """Converts the events of a run, in order, to pieces of one streamed answer.
+
+    `wire`: the API format of the client. It gets the provider's own chunks (`raw`) only if they have this format.
+    """
 
     def __init__(self, *, wire: str) -> None:
         self._takes_raw = wire == _RAW_WIRE
@@ -20,7 +27,7 @@ class AnswerDeltas:
         self._new_round = False
 
     def of(self, event: RunEvent) -> ModelDelta | None:
-        """Returns the event's piece of the answer; None: the event is not for the client."""
+        """Returns the piece of the answer that the event carries; None: it carries none."""
         match event:
             case TextDelta():
                 return self._text(event)
@@ -31,12 +38,13 @@ class AnswerDeltas:
         return None
 
     def approval_delta(self, result: RunResult) -> ModelDelta | None:
-        """Returns the closing words of a run that waits for a person; None: it does not wait."""
+        """Returns the text that ends the answer of a run which waits for a person's approval; None: it does not wait."""
         if result.status != "pending":
             return None
         return ModelDelta(text=(BETWEEN_ROUNDS if self._wrote_text else "") + approval_text(result))
 
     def _text(self, event: TextDelta) -> ModelDelta:
+        """Returns the event's text. An empty line precedes the first text of a later round."""
         text = event.text
         if text:
             if self._new_round:
@@ -46,8 +54,10 @@ class AnswerDeltas:
 
 
 def reply_of(result: RunResult) -> ModelReply:
-    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools. Its `raw` has the
-    provider's own fields, which are written if client and provider use the same API."""
+    """Returns the whole answer to a client: the model's texts of all rounds, and the calls of the client's tools.
+
+    Its `raw` has the other fields of the provider's answer, which are written if client and provider use the same API.
+    """
     return ModelReply(
         message=visible_answer(result),
         finish_reason=_finish_reason(result),
@@ -58,7 +68,8 @@ def reply_of(result: RunResult) -> ModelReply:
 
 
 def _raw(result: RunResult) -> RawBody | None:
-    """Returns the provider's last body. Its usage is omitted after several model calls, because the answer reports their sum."""
+    """Returns the body of the provider's last answer. Its usage is omitted after several model calls, because the client's answer
+    reports the sum of all calls."""
     if result.raw is None or result.state.usage == result.state.last_usage:
         return result.raw
     fields = {name: value for name, value in result.raw.fields.items() if name != "usage"}

@@ -1,6 +1,8 @@
 """The gateway as an ASGI application: `toolcaddie serve` and tests make it with `create_app`.
 
 A door is a path for requests to models. Its wire translates between the API that its clients use and Toolcaddie's own types.
+The upstream is the model's API behind the gateway. A run is Toolcaddie's own loop: it selects tools, asks the model and executes
+its calls.
 """
 
 from __future__ import annotations
@@ -63,13 +65,14 @@ def create_app(
 ) -> Router:
     """Returns the gateway.
 
-    `forwards`: True if requests without tools go to the upstream, the model's API, byte for byte, provided that it uses the wire
-    of the door. False: they are answered by runs too, so that a fallback may answer if the upstream fails.
+    `forwards`: True if requests without tools go to the upstream byte for byte, provided that the upstream uses the wire of the
+    door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
+    and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
     ways = Counter(
-        "toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=parts.registry
+        "toolcaddie_gateway_requests", "Requests to models: forwarded, or run", ["way"], registry=parts.registry
     )
     serving = Serving(
         runtime=parts.runtime,

@@ -1,4 +1,4 @@
-"""A limit on the bytes of all bodies together that the gateway is receiving or reading at one time."""
+"""Limits the memory for request bodies: the number of bytes that the bodies of all requests in progress may have together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ connections also limits the sum of these bytes."""
 
 
 class Bodies:
-    """A counter of at most `most` bytes.
+    """Counts the bytes of all bodies, up to `most`. Each request has a share, which counts the bytes of its own body.
 
     with bodies.share() as share:
         if not share.take(len(piece)):
-            ...  # no more room
+            ...  # the bodies of all requests have reached the limit
     """
 
     def __init__(self, most: int) -> None:
@@ -35,7 +35,7 @@ class Bodies:
 
 
 class Share:
-    """The counted bytes of one body. They are given back at the end of the `with` block."""
+    """The bytes of one body: `size` is the number of all that arrived. They no longer count after the end of the `with` block."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -49,7 +49,7 @@ class Share:
         self.give()
 
     def take(self, size: int) -> bool:
-        """Counts another piece; False: there is no room for it."""
+        """Counts another piece of the body. Returns False if the limit does not allow it."""
         self.size += size
         counted = max(0, self.size - _FREE) - self._counted_bytes
         if counted > 0:
@@ -59,6 +59,6 @@ class Share:
         return True
 
     def give(self) -> None:
-        """Gives back all bytes. It may be called more than once."""
+        """Subtracts all bytes of this body from the counter. It may be called more than once."""
         self._bodies._give(self._counted_bytes)
         self._counted_bytes = 0

@@ -1,4 +1,5 @@
-"""Advice for a client that requests a path which the gateway does not have. Usually it uses another API, or a wrong address."""
+"""Advice for a client that requests a path which the gateway does not have. Usually such a client uses another API, or its base
+address is wrong. `router` adds the advice to the error 404."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _WIRES = (
     (("/completions",), "old completions are not served here; use chat completions"),
     (("/embeddings",), "embeddings are not served here; ask the provider itself"),
 )
-"""Advice by the end of the path; the first entry that fits is used."""
+"""Endings of a path with the advice for them. The first entry that fits is used."""
 
 
 def advice(path: str) -> str:

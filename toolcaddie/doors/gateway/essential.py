@@ -1,4 +1,5 @@
-"""Finds the essential tools of a gateway's request: its client depends on them, so they are sent whatever their score.
+"""Finds the essential tools of a request to the gateway. The client depends on them, so they are sent to the model even if the
+selection of tools gives them a low score.
 
 A tool is essential for one of four reasons:
 
@@ -32,12 +33,13 @@ PIN_HEADER = "x-toolcaddie-pin"
 _MOST_PATTERNS = 128
 """The largest number of names in the header."""
 _MOST_OF_A_ROW = 32
-"""The largest number of tools that a pattern of `essential.toml` may fit. A pattern that fits more tools describes the client's
-naming style and does not single out a tool."""
+"""The largest number of tools that a row of `essential.toml` may fit. If it fits more tools, its pattern describes the client's
+naming style and does not single out a tool, so the row is ignored."""
 _MOST_MENTIONED = 16
-"""The largest number of tools that instructions may mention. Instructions that mention more tools merely list them."""
+"""The largest number of tools that instructions may mention. If they mention more, they merely list the tools, and none of these
+is essential."""
 _MOST_TYPES = 8
-"""The largest number of tools named like types for which such a name singles out a tool."""
+"""The largest number of tools that may be named like types. If there are more, such a name does not single out a tool."""
 _MOST_CHARACTERS = 64 * 1024
 """The largest number of characters of instructions that are read."""
 _TEXTS = 8
@@ -45,15 +47,17 @@ _TEXTS = 8
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+)+")
 """Names like those of types: `WeatherReport`."""
 _PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}\*?|\*")
+"""A name in the header, with or without a star at its end."""
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]")
+"""A name in quotes or backticks, with or without parentheses: `search()`."""
 _IDENTIFIER = re.compile(r".*(?:[_0-9-]|[a-z][A-Z])")
 """Names that do not occur by chance in a text: `lookup_policy`, `readFile`, but not `search`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """Essential tools with their reasons, and the client's pins that fit no tool."""
+    """The essential tools of a request, each with the reason, and the pins (names in the header) that fit no tool."""
 
     tools: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -65,6 +69,7 @@ class ToolFacts:
 
     names: frozenset[str] = frozenset()
     identifiers: frozenset[str] = frozenset()
+    """Names that do not occur by chance in a text."""
     framework_tools: Mapping[str, str] = field(default_factory=dict)
     """Output tools and hand-offs, each with the reason."""
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +97,7 @@ class ToolFacts:
         return tools
 
     def _mentioned(self, text: str) -> Sequence[str]:
+        """Returns the names that are quoted, stand before the word "tool", or are identifiers."""
         words = _WORD.findall(text)
         before_tool = (word for word, following in pairwise(words) if following == "tool")
         names = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(words)
@@ -110,6 +116,7 @@ def pins_of(
 ) -> Pins:
     """Returns the essential tools of a request. Raises `RequestError` if the header is wrong.
 
+    `header`: the value of `x-toolcaddie-pin`, if the client sent it. `facts`: facts about the client's own tools.
     `visible` returns the names of all tools that the client may use, including those of the catalog. It is called only if a pin
     is not the name of one of the client's own tools.
     """
@@ -123,11 +130,11 @@ def pins_of(
 
 
 def read_pins(header: bytes) -> tuple[str, ...]:
-    """Returns the names of the header; a `*` at the end of a name stands for any ending."""
+    """Returns the names in the header; a `*` at the end of a name stands for any ending. Raises `RequestError`."""
     pins = tuple(dict.fromkeys(pin for part in header.decode("latin-1").split(",") if (pin := part.strip())))
     if len(pins) > _MOST_PATTERNS:
         raise RequestError(
-            f"'{PIN_HEADER}' holds {len(pins)} names; at most {_MOST_PATTERNS} are read", param=PIN_HEADER
+            f"'{PIN_HEADER}' holds {len(pins)} names; at most {_MOST_PATTERNS} are allowed", param=PIN_HEADER
         )
     for pin in pins:
         if not _PATTERN.fullmatch(pin):
@@ -140,7 +147,8 @@ def read_pins(header: bytes) -> tuple[str, ...]:
 
 
 def _framework_tools(tools: Sequence[Tool]) -> Mapping[str, str]:
-    """Returns the output tools and hand-offs among a client's tools, each with the reason."""
+    """Returns the output tools and hand-offs among a client's tools, as the rows of `essential.toml` describe them, each with the
+    reason."""
     reasons: dict[str, str] = {}
     by_name = {tool.name: tool for tool in tools}
     for row in _rows():
@@ -155,7 +163,7 @@ def _framework_tools(tools: Sequence[Tool]) -> Mapping[str, str]:
 
 
 def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
-    """Returns the tools that probably give the answer if the client makes the model call one, each with the reason.
+    """Returns the tools that probably give the answer if the client's `tool_choice` requires a call, each with the reason.
 
     They are the last tool of the list, because Pydantic AI and LangChain put their output tool there under any name, and the
     tools named like types, provided that they are few and most tools have other names.
@@ -167,6 +175,8 @@ def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
 
 
 def _pins_of_header(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
+    """Returns the tools that the pins name, and the pins that fit no tool. `own`: names of the client's own tools; `visible`: as
+    in `pins_of`."""
     reason = f"by the client ({PIN_HEADER})"
     names = own if all(pin in own for pin in pins) else own.union(visible())
     reasons: dict[str, str] = {}
@@ -194,6 +204,7 @@ class _Row:
 
 @cache
 def _rows() -> tuple[_Row, ...]:
+    """Returns the rows of `essential.toml`."""
     text = files(__package__).joinpath("essential.toml").read_text(encoding="utf-8")
     return tuple(
         _Row(

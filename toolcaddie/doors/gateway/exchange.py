@@ -1,5 +1,8 @@
-"""One HTTP request to the gateway and its answer, on ASGI without a framework: reads the body, sends the answer, and notices that
-the client disconnects."""
+"""One HTTP request to the gateway and its answer: reads the body, sends the answer, and notices that the client disconnects.
+
+It works directly on ASGI, the interface of Python's web servers, without a framework. Handlers get an `Exchange` from `router`.
+A `Problem` is an error answer that no wire (API format) has written yet.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from toolcaddie.ports.wires import DoorWire
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _UNWATCHED_SECONDS = 0.05
-"""Seconds before the watch for a disconnection begins."""
+"""Seconds from the start of a job until its client is watched for a disconnection."""
 
 
 class Exchange:
@@ -44,7 +47,10 @@ class Exchange:
         self._bounds = bounds
 
     async def body(self, share: Share) -> bytes | Problem | None:
-        """Returns the whole body, counted in `share`; a problem if it is too large; None if the client disconnected first."""
+        """Returns the whole body; a problem if it is too large; None if the client disconnected first.
+
+        `share` counts its bytes towards the limit for the bodies of all requests.
+        """
         declared = self.headers.get(b"content-length", b"")
         if declared.isdigit() and len(declared) < 20 and int(declared) > self._bounds.body:
             return self._too_large()
@@ -63,7 +69,7 @@ class Exchange:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
-        """Wraps the function that sends the answer."""
+        """Replaces the function that sends the messages of the answer by a function around it, for example to record them."""
         self._send = wrap(self._send)
 
     def _too_large(self) -> Problem:
@@ -78,10 +84,11 @@ class Exchange:
         return problem(503, message, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
 
     def note(self, header: str, value: str) -> None:
-        """Adds a header to the answer, whatever its outcome."""
+        """Adds a header to the answer, whether it is a success or an error."""
         self._notes[header] = value
 
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
+        """Sends the status and the headers; `write` sends the body."""
         self.started = True
         self._answer_headers = headers
         raw = headers if isinstance(headers, list) else _raw(headers)
@@ -93,6 +100,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        """Sends a whole answer."""
         all_headers = {"content-type": "application/json", "content-length": str(len(body)), **headers}
         await self.start(status, all_headers)
         await self.write(body, more=False)
@@ -101,18 +109,19 @@ class Exchange:
         await self.answer(refusal.status, self._wire.write_error(refusal), refusal.headers)
 
     async def fail(self, refusal: Problem) -> None:
-        """Refuses, or if the answer has begun, ends its event stream with the error.
+        """Sends the error as the answer; if the answer has begun and is an event stream, as the last event of the stream.
 
-        Other answers have no place for an error: they stay incomplete, and clients see a broken connection.
+        Any other answer that has begun has no place for an error: it stays incomplete, and the client sees a broken connection.
         """
         if not self.started:
             await self.refuse(refusal)
         elif self._streams:
-            # The blank lines end an upstream's event that may be cut in the middle.
+            # The upstream's last event may be incomplete. The empty line ends it.
             await self.write(b"\n\n" + self._wire.write_error_event(refusal), more=False)
 
     @property
     def _streams(self) -> bool:
+        """Returns True if the answer that has begun is an event stream."""
         headers = self._answer_headers
         kind = (
             dict(headers).get(b"content-type", b"")

@@ -1,5 +1,9 @@
-"""Handles the gateway's requests to a model, over any wire (API format). A request without tools is forwarded to the upstream,
-the model's API, byte for byte; every other request is answered by a run."""
+"""Handles the gateway's requests to a model, over any wire (API format).
+
+A request without tools is forwarded to the upstream, the model's API, byte for byte. Every other request is answered by a run,
+Toolcaddie's own loop: it selects tools, asks the model and executes its calls. A door is a path for requests to models; each has
+a handler.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,10 @@ log = Logger(__name__)
 class Serving:
     """Parts that the handlers of all doors share.
 
+    `once` answers requests that have an idempotency key. `hidden` stores and restores the parts of conversations that clients do
+    not see. `bodies` limits the memory for bodies. `onward` selects the headers that go to the upstream. `ways` counts requests,
+    with the label `forwarded` or `run`.
+
     `forwards`: True if requests without tools go to the upstream byte for byte, provided that it uses the wire of the door.
     False: they are answered by runs too, so that a fallback may answer if the upstream fails.
     """
@@ -61,7 +69,7 @@ class Serving:
 
 
 class ModelHandler:
-    """Answers requests to models over `wire`. It caches the tool lists of clients."""
+    """Answers the requests of one door, whose clients use `wire`. It caches the tool lists of clients."""
 
     def __init__(self, wire: DoorWire, serving: Serving) -> None:
         self._wire = wire
@@ -91,6 +99,7 @@ class ModelHandler:
             await self._handle(exchange, body, share, caller)
 
     async def _handle(self, exchange: Exchange, body: bytes, share: Share, caller: Caller) -> None:
+        """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
         large = len(body) >= LARGE
         open_envelope = partial(self._wire.open, body, self._bounds)
@@ -124,6 +133,7 @@ class ModelHandler:
         return self._onward.headers(exchange.headers, keyed=keyed, once=once, key_headers=self._key_headers)
 
     def _client_key(self, exchange: Exchange) -> bytes:
+        """Returns the API keys that the client sent, which tell the senders of idempotency keys apart."""
         return b"\0".join(exchange.headers[name] for name in self._key_headers if name in exchange.headers)
 
     def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
@@ -131,7 +141,7 @@ class ModelHandler:
         return request, self._lists.read(envelope.tools) if envelope.has_tools else NO_CLIENT_TOOLS
 
     def _has_choice(self, exchange: Exchange, envelope: Envelope) -> bool:
-        """Returns True if there are tools to select from: those of the client, or those of the catalog."""
+        """Returns True if there are tools to select from: tools of the client, or tools of the catalog."""
         return envelope.has_tools or self._joins_catalog(exchange, envelope)
 
     def _joins_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
@@ -143,6 +153,7 @@ class ModelHandler:
     # --- forwarding --------------------------------------------------------------------------------------------------
 
     async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
+        """Sends the client's body to the upstream and the upstream's answer to the client, both unchanged."""
         path = self._wire.upstream_path
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
@@ -156,6 +167,7 @@ class ModelHandler:
 
     @staticmethod
     async def _pass_on(response: RawResponse, exchange: Exchange) -> None:
+        """Sends the upstream's answer to the client piece by piece, as it arrives."""
         try:
             await exchange.start(upstream_status(response), upstream_headers(response))
             while piece := await response.content.readany():
@@ -184,6 +196,9 @@ class ModelHandler:
         principal: Principal,
         headers: Mapping[str, str],
     ) -> None:
+        """Answers the request with a run. `tools`: the client's own tools. `use_catalog`: True if the tools of the catalog join
+        them. `headers`: the client's headers for the upstream. `lease`: the number of the process that owns the run, if its
+        outcome is stored for repeated requests."""
         restored = await self._hidden.restore(door_request.messages, principal)
         request = RunRequest(
             messages=restored.messages,
@@ -210,7 +225,7 @@ class ModelHandler:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
         answer = self._answer_stream if door_request.stream else self._answer_whole
         try:
-            with MarksActed() as marks:  # a failure after the run is reported as a failure in the run
+            with MarksActed() as marks:  # records in an error whether tools had run, also if writing the answer fails
                 await answer(exchange, door_request, request, restored, marks)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
@@ -242,8 +257,8 @@ class ModelHandler:
     async def _answer_stream(
         self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        """Streams the answer. The status is sent together with the first words, so that an earlier failure can have its own
-        status."""
+        """Streams the answer. The status is sent together with the first piece of text, so that an earlier failure can have a
+        status of its own."""
         writer = self._wire.write_stream(door_request, _head(door_request, request))
         deltas = AnswerDeltas(wire=self._wire.name)
         selection, sent_count = Selection(), 0
@@ -284,7 +299,8 @@ def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
 
 
 def _report_headers(request: RunRequest, selection: Selection, sent_count: int) -> dict[str, str]:
-    """Returns the answer's headers that report the run."""
+    """Returns the headers of the answer that tell the client about the run: its id, the number of tools in the catalog and in the
+    request, and names of catalog tools that the client's own tools replaced."""
     headers = {
         "x-toolcaddie-run": request.run_id or "",
         "x-toolcaddie-tools": f"{selection.catalog_size}->{sent_count}",
@@ -305,6 +321,7 @@ def _result_of(event: RunFinished | RunPaused) -> RunResult:
 
 
 def _sent_count(result: RunResult) -> int:
+    """Returns the number of tools that were sent to the model, including Toolcaddie's own tools for finding tools."""
     return len(result.state.delivered) + len(result.state.meta)
 
 

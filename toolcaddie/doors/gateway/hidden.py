@@ -1,12 +1,15 @@
-"""Hidden parts of conversations: stored when an answer goes out, and restored in later requests.
+"""Hidden parts of conversations: stored before an answer is sent, and restored in later requests.
 
-Clients of a chat API send the whole conversation with every request, but they have only the visible part of a turn in which
-hidden tools ran. The hidden part (inner calls, their results) is stored with the answer and spliced into every later request
-that contains this answer. So the model sees its own calls, and the provider finds the prefix that it has cached.
+Clients of a chat API send the whole conversation with every request. But if a run called tools of the gateway's catalog, the
+client never received these calls and their results. They are the hidden part of the answer, which is stored under keys of the
+answer and inserted into every later request that contains the answer. So the model sees its own calls, and the provider
+finds the beginning of the conversation in its cache.
 
-An answer is identified by what a client sends back: a call by its id, even if its arguments are now spelled differently; a text
-by a digest of the conversation up to it. Some upstreams reuse ids like `call_0`, so a short id counts only after the same
-conversation. The digests include the principal, so that a principal cannot reach the parts of another.
+The key of an answer is made from what a client sends back. An answer that calls the client's tools has a key for each call, made
+from the call's id, because clients may write the arguments differently. An answer in text has one key, a digest of the
+conversation up to the answer. Some upstreams reuse ids like `call_0`, so the key of a short id includes a digest of the
+conversation before it. All keys include the principal (the user or bot that the request is made for), so that nobody can reach
+the hidden parts of others.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ _KIND = "hidden"
 _TTL = 30 * 86_400.0
 """Seconds for which a hidden part is stored."""
 _NO_PART = b""
-"""Cached value of a key under which no part is stored."""
+"""Cached value for a key under which no part is stored."""
 _UNIQUE_ID = 20
-"""The smallest length of an id that counts as unique."""
+"""The smallest number of characters of a call's id that counts as unique."""
 _MANY_MESSAGES = 500
 """Number of messages above which a conversation is processed in a thread, so that it does not delay other requests."""
 _MANY_CHARACTERS = 1_000_000
@@ -44,9 +47,9 @@ class HiddenPart:
     """The hidden part of one answer."""
 
     messages: tuple[Message, ...]
-    """The messages that replace the visible answer. The last of them has all its calls, hidden and visible."""
+    """The messages that replace the visible answer. The last message has all of its calls, hidden and visible."""
     results: dict[str, Message]
-    """The results of the hidden calls of that last message, by the id of the call."""
+    """The results of the last message's hidden calls, by the id of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +60,15 @@ class Restored:
     digest: str
     """Digest of all visible messages."""
     answered: str | None
-    """Digest up to the last answer, if there is one."""
+    """Digest of the messages up to the last answer, if there is one."""
     opening: str
-    """Digest up to the first message of the user."""
+    """Digest of the messages up to the first message of the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _VisibleMessage:
-    """A visible message, the digest up to it, and the keys that its hidden part would have."""
+    """A message that the client sent, the digest of the conversation up to it, and the keys under which its hidden part may be
+    stored."""
 
     message: Message
     digest: str
@@ -78,7 +82,7 @@ class HiddenParts:
     def __init__(self, documents: Store, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
         self._documents = documents
         self._cache: Bounded[str, bytes] = Bounded(size, Limit(weight, len))
-        """Parts by key; empty: there is none."""
+        """Key -> hidden part as JSON; empty: there is none."""
 
     async def restore(self, messages: Sequence[Message], principal: Principal) -> Restored:
         """Returns the conversation with its hidden parts."""
@@ -103,7 +107,7 @@ class HiddenParts:
         )
 
     async def keep(self, result: RunResult, before: Restored, principal: Principal) -> None:
-        """Stores the hidden part of an answer durably.
+        """Stores the hidden part of an answer durably. `before`: the conversation that was answered.
 
         The caller awaits this before it sends the end of the answer: the client may continue the conversation at once, and in
         another process.
@@ -122,8 +126,7 @@ class HiddenParts:
                 self._cache.put(key, _NO_PART)
 
     async def _parts_by_key(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Returns the part under each key, or an empty value if there is none. Parts that are not cached are read with a single
-        query."""
+        """Returns key -> hidden part as JSON, empty if there is none. Parts that are not cached are read with a single query."""
         cached = {key: self._cache.get(key) for key in keys}
         parts = {key: part for key, part in cached.items() if part is not None}
         missing = [key for key, part in cached.items() if part is None]
@@ -146,6 +149,7 @@ class _Assembly:
         self._results: dict[str, Message] = {}
 
     def add(self, message: Message, part: HiddenPart | None) -> None:
+        """Adds the next message of the client, with its hidden part if it has one."""
         ids = {call.id for call in message.tool_calls}
         if self._part is not None:
             if message.role == "tool":
@@ -163,6 +167,7 @@ class _Assembly:
             self._messages += part.messages
 
     def finish(self) -> tuple[Message, ...]:
+        """Returns the whole conversation."""
         if self._part is not None:
             self._settle()
         return tuple(self._messages)
@@ -192,6 +197,7 @@ def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
         for item in result.state.pending
         if item.result is not None
     }
+    # The model may have called a client's tool through `execute_tool`; the client sees the call of its own tool.
     unwrapped = bool(visible.tool_calls) and new[-1].tool_calls != visible.tool_calls
     more = own or len(new) > 1 or unwrapped or new[-1].native
     return HiddenPart(messages=new, results=own) if more else None
@@ -203,6 +209,7 @@ def _is_long(messages: Sequence[Message]) -> bool:
 
 
 def _visible_messages(messages: Sequence[Message], principal: Principal) -> list[_VisibleMessage]:
+    """Returns the client's messages with their digests. Only messages of the model have keys."""
     digest, visible = empty_digest(principal), []
     for message in messages:
         before, digest = digest, extended(digest, message)
@@ -212,6 +219,8 @@ def _visible_messages(messages: Sequence[Message], principal: Principal) -> list
 
 
 def _keys(message: Message, before: str, digest: str, principal: Principal) -> tuple[str, ...]:
+    """Returns the keys of an answer: one for each call, or one for its text. `before` and `digest`: the digests of the
+    conversation before the answer and up to it, both of which include the principal."""
     if not message.tool_calls:
         return (f"text-{digest}",)
     owner = empty_digest(principal)

@@ -1,17 +1,18 @@
 """`idempotency-key`: requests with the same key run once, and all of them get the same answer.
 
-Before a run starts, its key is claimed with one compare-and-set write of the run and its process. The entry under a key decides:
+Before a run starts, it claims its key: one compare-and-set write stores the id of the run and the lease of its process, a number
+that the process holds in the database as long as it lives. The entry that a request finds under its key decides:
 
     none                                   the request runs
     a run of a live process                409: it is under way
-    a run of a process that is gone        it runs again if the trail shows that it intended no call (an intent is
-                                           recorded before each call), else 422: its outcome is unknown
+    a run of a process that is gone        it runs again if the trail, the record of all runs, shows that it intended no call
+                                           (an intent is recorded before each call), else 422: its outcome is unknown
     an answer                              the answer, without a run
     any of these, for another request      422
 
-An answer is stored before its last byte is sent, so that a client which has it gets the same one again. A failure before any
-call was intended releases the key. The run of a request with a key continues if its client disconnects, because the client may
-send the request again to get the answer.
+An answer is stored before its last byte is sent. So whoever received the whole answer gets the same answer again. A failure
+before any call was intended releases the key. The run of a request with a key continues if its client disconnects, because the
+client may send the request again to get the answer.
 
 Keys are stored as digests that include the sender: the principal, and for a client without a key of the gateway the API key that
 it sent. Requests that are forwarded byte for byte do not come here: their idempotency key goes to the upstream.
@@ -48,19 +49,20 @@ _MEANING_HEADERS = (b"x-toolcaddie-catalog", PIN_HEADER.encode(), b"x-toolcaddie
 
 _KIND = "idempotency"
 _LONGEST_RUN = 86_400.0
-"""The smallest lifetime of a claim in seconds: a claim must outlive its run, even if answers are stored for a shorter time."""
+"""The longest run that is expected, in seconds. A claim is stored at least as long, even if answers are stored for less time."""
 _REPLAYED = (b"x-toolcaddie-replayed", b"true")
 _RETRY_SECONDS = "1"
+"""Seconds after which a client shall repeat a request whose run is still under way."""
 
 
 class _RunningEntry(msgspec.Struct, frozen=True, kw_only=True, tag="running"):
     """Entry of a run that has claimed the key."""
 
     body: bytes
-    """The digest of the request."""
+    """The digest of the request, with which a request is recognised as the same."""
     run_id: str
     owner: int
-    """The lease of the process that runs it."""
+    """The lease of the run's process."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,7 @@ class _AnsweredEntry(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
     """Entry of the answer that all requests with this key get."""
 
     body: bytes
+    """The digest of the request."""
     run_id: str
     answer: _Answer
 
@@ -84,6 +87,7 @@ class _UnknownEntry(msgspec.Struct, frozen=True, kw_only=True, tag="unknown"):
     """Entry of a run that broke off after it intended a call: its effects are unknown, so it never runs again."""
 
     body: bytes
+    """The digest of the request."""
     run_id: str
 
 
@@ -97,7 +101,7 @@ def new_run_id() -> str:
 
 
 async def has_intended_call(event_log: EventLog, run_id: str) -> bool:
-    """Returns True if a run has intended a call, so that it may have acted, or if the trail is not readable."""
+    """Returns True if a run intended a call, so that a tool may have run, or if the trail cannot be read."""
     try:
         return bool(await event_log.records([run_id], ["call_intended"]))
     except StorageError:
@@ -106,11 +110,11 @@ async def has_intended_call(event_log: EventLog, run_id: str) -> bool:
 
 
 Run = Callable[..., Coroutine[Any, Any, None]]
-"""Answers a request: `run(exchange, run_id=..., lease=...)`."""
+"""Function that answers a request with a run: `run(exchange, run_id=..., lease=...)`."""
 
 
 class Once:
-    """Answers requests that have an idempotency key. `problem_for` makes the answer to an error."""
+    """Answers requests that have an idempotency key. `problem_for` converts an error to an error answer."""
 
     def __init__(
         self,
@@ -130,8 +134,11 @@ class Once:
     async def answer(
         self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, client_key: bytes
     ) -> None:
-        """Runs the request, or sends its stored answer. `client_key` is the API key that the client sent; empty if it is a key
-        of the gateway."""
+        """Runs the request, or sends its stored answer or a refusal.
+
+        `client_key` is the API key that the client sent, which distinguishes clients that have the same principal; empty if it is
+        a key of the gateway, because then the principal is enough.
+        """
         key = _document_key(exchange.headers[HEADER], principal, client_key)
         run_id = new_run_id()
         self._under_way.add(run_id)
@@ -152,7 +159,10 @@ class Once:
     # --- the claim ---------------------------------------------------------------------------------------------------
 
     async def _claim(self, key: str, body: bytes, run_id: str) -> _RunningEntry | _AnsweredEntry | Problem:
-        """Claims the key and returns the entry of the run that may begin; otherwise returns the stored answer or a refusal."""
+        """Claims the key and returns the entry of the run that may begin; otherwise returns the stored answer or a refusal.
+
+        `body` is the digest of the request. If another process changes the entry meanwhile, the new entry is examined.
+        """
         while True:
             stored = await self._documents.get(_KIND, key)
             entry = None if stored is None else _decode(stored)
@@ -167,7 +177,7 @@ class Once:
                 return successor
 
     async def _reply_to(self, entry: _Entry, body: bytes) -> _AnsweredEntry | Problem | None:
-        """Returns the reply to a request that finds this entry. None: the run of the entry broke off."""
+        """Returns the reply to a request that finds this entry; None: its run broke off without an answer."""
         if entry.body != body:
             return _other_body()
         match entry:
@@ -179,20 +189,25 @@ class Once:
                 return _still_under_way(entry.run_id) if await self._is_alive(entry) else None
 
     async def _is_alive(self, entry: _RunningEntry) -> bool:
+        """Returns True if the run goes on, in this process or in another one that still holds its lease."""
         if entry.run_id in self._under_way:
             return True
         return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
     async def _may_have_acted(self, entry: _RunningEntry) -> bool:
-        """Returns True if the run may have called a tool. This includes another process's run that is not in the trail: either it
-        never began, or its events were pruned."""
+        """Returns True if the run may have called a tool.
+
+        This includes a run of another process that is not in the trail, because it is unknown whether it never began or its
+        events were deleted.
+        """
         if await has_intended_call(self._event_log, entry.run_id):
             return True
         is_own = entry.owner == await self._documents.lease()
         return not is_own and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, successor: _Entry) -> bool:
-        """Replaces `before` by `successor`. Returns False if another process has changed the entry."""
+        """Replaces the stored entry `before` (None: there is none) by `successor`. Returns False if another process has changed
+        it."""
         running = isinstance(successor, _RunningEntry)
         ttl = max(self._keep_seconds, _LONGEST_RUN) if running else self._keep_seconds
         owner = successor.owner if isinstance(successor, _RunningEntry) else None
@@ -230,7 +245,8 @@ class Once:
             log.warning("answer_not_kept", run=claim.run_id, reason=str(error))
 
     async def _release(self, key: str, claim: _RunningEntry) -> None:
-        """Releases the key of a run that has not acted. If that fails, the next request checks the trail itself."""
+        """Releases the key of a run that called no tool. If that fails, the next request learns from the trail that it may
+        run."""
         try:
             await self._documents.delete(_KIND, key, owner=claim.owner)
         except StorageError as error:
@@ -238,7 +254,8 @@ class Once:
 
 
 class _Recorder:
-    """Records an answer while it is sent, and passes it to `keep` before its last piece is sent."""
+    """Records an answer while it is sent, and passes it to `keep` before its last piece is sent. An answer of more than `most`
+    bytes is passed without its content."""
 
     def __init__(self, keep: Callable[[_Answer], Awaitable[None]], most: int) -> None:
         self._keep = keep
@@ -249,10 +266,12 @@ class _Recorder:
         self._content: bytearray | None = bytearray()
 
     def stop(self) -> None:
-        """Stops recording: later pieces are not the answer of the run."""
+        """Stops recording: later pieces, such as an error, are not part of the run's answer."""
         self._recording = False
 
     def wrap(self, send: Send) -> Send:
+        """Returns a function that records a message and then sends it."""
+
         async def send_recorded(message: MutableMapping[str, Any]) -> None:
             if self._recording:
                 await self._take(message)
@@ -274,6 +293,7 @@ class _Recorder:
 
 
 async def _replay(exchange: Exchange, entry: _AnsweredEntry) -> None:
+    """Sends the stored answer again, marked by a header."""
     answer = entry.answer
     await exchange.start(answer.status, [*answer.headers, _REPLAYED])
     await exchange.write(answer.content or b"", more=False)
@@ -298,7 +318,8 @@ def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
 
 
 def _document_key(key: bytes, principal: Principal, client_key: bytes) -> str:
-    """Returns a digest, so that no part of a key can be read back: a client may have put anything into it."""
+    """Returns the digest of an idempotency key and its sender, under which the entry is stored. Nobody can read the key back from
+    the digest, which matters because a client may have written private data into the key."""
     sender = [*principal.owner, principal.bot or "", principal.role or ""]
     digest = hashlib.sha256()
     for part in (*(text.encode(errors="surrogatepass") for text in sender), client_key, key):

@@ -18,28 +18,29 @@ _RETURNED_HEADERS = frozenset(
     b"age cache-control content-language content-length content-type deprecation etag expires last-modified pragma "
     b"request-id retry-after retry-after-ms server-timing sunset vary warning".split()
 )
-"""Standard HTTP headers that are returned. The other ones address a browser, a proxy or the connection, and would apply to this
-server's origin (`set-cookie`, `access-control-*`, `strict-transport-security`, `alt-svc`, `clear-site-data`, `refresh`,
-`location`, `link`, `content-security-policy`, `www-authenticate`, `connection`, `transfer-encoding`, `server`)."""
+"""Standard HTTP headers that are returned. All other standard headers are meant for a browser, a proxy or the connection, and
+would apply to the gateway itself (`set-cookie`, `access-control-*`, `strict-transport-security`, `alt-svc`, `clear-site-data`,
+`refresh`, `location`, `link`, `content-security-policy`, `www-authenticate`, `connection`, `transfer-encoding`, `server`)."""
 
 _VENDORS = (b"openai-", b"anthropic-", b"apim-", b"azureml-", b"cf-", b"fireworks-", b"llm_provider-", b"ratelimit")
-"""Prefixes of the headers of model providers and their front ends."""
+"""Prefixes of the headers of model providers and of the proxies in front of them. These headers are returned."""
 
 _BLOCKED_PREFIXES = (
-    b"x-toolcaddie-",  # ours: an upstream must not speak for the gateway
+    b"x-toolcaddie-",  # the gateway's own headers, which an upstream must not send in the gateway's name
     *(b"x-accel-", b"x-sendfile", b"x-lighttpd-", b"x-litespeed-"),  # a proxy in front would serve its own files
     *(b"x-frame-options", b"x-xss-protection", b"x-content-", b"x-permitted-", b"x-dns-prefetch-", b"x-ua-compatible"),
     b"x-powered-by",
 )
-"""Prefixes of `x-` headers that a browser or proxy acts on; other `x-` headers are a vendor's own and are returned."""
+"""Prefixes of `x-` headers that are not returned, because a browser or proxy acts on them. Other `x-` headers are a vendor's own
+and are returned."""
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """Characters that could begin another header, or end the headers."""
 _FORWARDED_HEADERS = (b"openai-organization", b"openai-project", b"openai-beta", b"x-request-id")
 """Headers of a client that are forwarded with every request to the upstream."""
 _FORWARDED_ONCE = (*_FORWARDED_HEADERS, b"idempotency-key")
-"""Headers that are forwarded if the client's request becomes exactly one upstream request. A run may send several different
-requests, which must not share an idempotency key."""
+"""Headers that are forwarded if the client's request becomes exactly one request to the upstream. A run may send several requests
+that differ, and they must not share an idempotency key."""
 _OUR_KEY = "tc_"
 """The beginning of the gateway's own keys."""
 _BEARER = "Bearer "
@@ -47,7 +48,7 @@ _BEARER = "Bearer "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onward:
-    """Filter of a client's headers for the upstream."""
+    """Filter of the headers that go from a client to the upstream. `handler` and `pages` use it for every request."""
 
     own_key: bool
     """True if the gateway sends the operator's key to the upstream."""
@@ -84,11 +85,11 @@ class Onward:
         return forwarded | self._key(client_headers, key_headers)
 
     def _key(self, client_headers: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> dict[str, str]:
-        """Returns the client's key in the header that the upstream reads.
+        """Returns the client's key in the header that the upstream reads; empty if the client sent no key of its own.
 
-        The header is unchanged if the upstream reads the header in which the client sent the key. An API with a key header of its
-        own also reads tokens in `authorization`, but only a client of the same API sends a token there; clients of other APIs
-        send a key.
+        A key that the client sent in that header stays there. If the client uses the same API as the upstream, and the API has a
+        key header of its own, `authorization` is forwarded unchanged too, because such APIs also accept tokens there. In
+        all other cases the key is moved from the client's header to the upstream's.
         """
         values = {
             name.decode(): client_headers[name].decode("latin-1") for name in key_headers if name in client_headers
@@ -116,7 +117,7 @@ def upstream_status(response: RawResponse) -> int:
 def upstream_headers(response: RawResponse) -> list[tuple[bytes, bytes]]:
     """Returns the upstream's headers for the client, in their original bytes."""
     pairs = [(_bytes(name).lower(), _bytes(value)) for name, value in response.headers.items()]
-    # An encoded body was decoded on receipt, which changed its length.
+    # A compressed body was decompressed on receipt, so the length in the upstream's header is wrong.
     is_decoded = any(name == b"content-encoding" for name, _ in pairs)
     return [
         (name, value)
@@ -127,11 +128,12 @@ def upstream_headers(response: RawResponse) -> list[tuple[bytes, bytes]]:
 
 @lru_cache(maxsize=256)  # an upstream sends the same names again and again
 def _is_returned(name: bytes) -> bool:
+    """Returns True if the upstream's header of this name is returned to the client."""
     if name.startswith(b"x-"):
         return not name.startswith(_BLOCKED_PREFIXES)
     return name in _RETURNED_HEADERS or name.startswith(_VENDORS)
 
 
 def _bytes(text: str) -> bytes:
-    """Returns the original bytes: the client library decodes headers as UTF-8, with surrogates for invalid bytes."""
+    """Returns the original bytes of a header. The HTTP client has decoded them as UTF-8, with surrogates for invalid bytes."""
     return text.encode(errors="surrogateescape")

@@ -1,4 +1,7 @@
-"""The gateway's routes besides requests to a model: the list of models, health checks, and metrics."""
+"""The gateway's routes besides requests to a model: the list of models, health checks, and metrics. `app` adds them to `router`.
+
+The upstream is the model's API behind the gateway. A wire is the format of an API.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,11 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Pages:
-    """Answers the requests that are not to a model."""
+    """Answers the requests that are not to a model.
+
+    `onward` selects the client's headers that go to the upstream. `key_headers`: the headers in which clients may send an API
+    key.
+    """
 
     def __init__(
         self,
@@ -53,8 +60,8 @@ class Pages:
         )
 
     async def _models(self, exchange: Exchange, caller: Caller) -> None:
-        """Answers with the list of models in OpenAI's format. A client with its own key for the upstream gets the upstream's
-        list."""
+        """Answers with the list of models in OpenAI's format. A client that sends its own key for the upstream gets the list that
+        the upstream returns for this key."""
         headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True, key_headers=self._key_headers)
         provider = self._runtime.provider
         same_list = wire_of(provider) == chat.WIRE.name
@@ -64,6 +71,7 @@ class Pages:
         await _answer_json(exchange, {"object": "list", "data": list(await provider.models())})
 
     async def _forwarded_models(self, provider: Forwarder, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        """Answers with the upstream's list of models, unchanged."""
         response = await provider.forward("GET", chat.WIRE.models_path, None, headers)
         try:
             body = b""
@@ -80,9 +88,11 @@ class Pages:
         await exchange.answer(200, generate_latest(self._registry), {"content-type": _METRICS_TYPE})
 
     async def _healthz(self, exchange: Exchange, caller: Caller) -> None:
+        """Answers as long as the process lives."""
         await _answer_json(exchange, {"status": "ok"})
 
     async def _readyz(self, exchange: Exchange, caller: Caller) -> None:
+        """Answers 200 if runs can be recorded and the catalog can be read, else 503 with the reason."""
         try:
             await self._writable.check()
             tools = len(self._runtime.source.snapshot())

@@ -1,5 +1,8 @@
-"""Converts errors to `Problem`s, with statuses that the gateway's clients handle correctly. A wire then writes a problem in the
-format of the client's API."""
+"""Converts errors to `Problem`s, the gateway's error answers, with HTTP statuses that its clients handle correctly. A wire then
+writes a problem in the format of the client's API.
+
+The upstream is the model's API behind the gateway; the operator is whoever runs the gateway.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,7 @@ def problem(
     code: str | None = None,
     headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Problem:
+    """Returns a problem. `kind`, `param` (the field at fault) and `code` are the fields of OpenAI's errors."""
     return Problem(status=status, message=message, kind=kind, param=param, code=code, headers=headers)
 
 
@@ -95,7 +99,9 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
         case ShutdownError():
             return problem(503, str(error), kind="server_error", code="server_shutdown", headers={"retry-after": "1"})
         case AuditError():
-            return problem(503, f"nothing may run unrecorded: {error}", kind="server_error", code="audit_failed")
+            return problem(
+                503, f"no run is allowed that cannot be recorded: {error}", kind="server_error", code="audit_failed"
+            )
         case StorageError():
             return problem(503, str(error), kind="server_error", code="storage_failed")
         case LimitExceededError():
@@ -105,7 +111,7 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
 
 
 def _too_slow(error: ProviderError) -> bool:
-    """Returns True for a timeout. If there were several attempts, the last one counts, because the error reports that one."""
+    """Returns True for a timeout. If there were several attempts, the last attempt counts, because the error reports it."""
     return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 
@@ -121,6 +127,7 @@ def _rate_limited(error: ProviderError) -> Problem:
 
 
 def _is_object(body: bytes) -> bool:
+    """Returns True if the body is a JSON object."""
     try:
         return isinstance(msgspec.json.decode(body), dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -4,7 +4,10 @@
 
 uvicorn limits neither the size of the URL and the headers nor the time in which they arrive, and httptools joins the pieces of
 one header again and again. So the bytes are counted here before the parser sees them. A request beyond the bounds gets an error
-in OpenAI's format, and its connection is closed. Bodies are limited later, in `exchange`.
+in OpenAI's format, and its connection is closed. The size of bodies is limited later, in `exchange`.
+
+The class has these attributes from uvicorn: `cycle` is the current request with its answer, `pipeline` has the requests that wait
+for it, `flow` pauses and resumes the reading of the connection, and `connections` has all open connections of the server.
 """
 
 from __future__ import annotations
@@ -29,18 +32,20 @@ resource: Any = importlib.import_module("resource") if importlib.util.find_spec(
 _SLICE = 16 * 1024
 """The largest number of bytes that the parser gets at once while headers arrive."""
 _FRAMING = 16
-"""The largest number of bytes that the framing of a chunk may take."""
+"""The largest number of bytes that the length line and the line ends of one chunk of a body may take."""
 _LINGER = 2.0
-"""Seconds in which the rest of a refused request is read and dropped, up to the size of a body. If the connection were closed
-at once, the client would see a reset instead of the answer."""
+"""Seconds for which the rest of a refused request is read and dropped, up to the largest size of a body. If the connection were
+closed at once, the client would see a reset instead of the answer."""
 
 _OTHER_FILES = 256
-"""Number of open files besides two for each request: the connection to its client and the connection to the upstream."""
+"""Number of open files besides those of requests. A request needs two: the connections to its client and to the upstream."""
 
 _LENGTHS = (b"content-length", b"transfer-encoding")
+"""Headers that say how long the body is."""
 
 _Phase = Literal["idle", "head", "body", "refused"]
-"""The part of a request that a connection waits for: none, the URL and headers, or the body. `refused`: an error was sent."""
+"""The part of a request that a connection waits for: no part (`idle`), the URL and headers (`head`), or the body. `refused`: an
+error was sent, and nothing more is read."""
 
 
 class _Refused(Exception):
@@ -59,7 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._phase: _Phase = "idle"
         self._timer_phase: _Phase = "idle"
-        """The phase that `_timer` is for."""
+        """The phase whose duration `_timer` limits."""
         self._timer: asyncio.TimerHandle | None = None
         self._started_at = 0.0
         self._fed_bytes = self._body_bytes = self._header_bytes = self._header_count = self._chunks = 0
@@ -69,7 +74,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Bytes that arrived after the answer to their own request."""
         self._refusal: Problem | None = None
         self._body_unparsed = False
-        """True if the parser has ended the message after its headers, although a body follows."""
+        """True if the parser has ended the message after its headers, although a body follows: the request offers to switch to
+        another protocol."""
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
@@ -87,7 +93,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _make_room(self) -> bool:
-        """Closes the connection that has waited longest for a complete request; False: there is none."""
+        """Closes the connection that has waited longest for a complete request. Returns False if no connection waits."""
         others: set[Any] = self.connections - {self}
         waiting: list[BoundedProtocol] = [other for other in others if other._is_waiting()]
         if not waiting:
@@ -125,6 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._watch()
 
     def _feed(self, piece: bytes | memoryview) -> None:
+        """Passes a piece to the parser, which calls the `on_` methods."""
         self._fed_bytes += len(piece)
         try:
             self.parser.feed_data(piece)
@@ -137,8 +144,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._feed(remainder)
 
     def _read_body(self) -> None:
-        """Makes a new parser for the body of a request that offers to switch to another protocol. The old parser would take the
-        body for bytes of that protocol or for the next request."""
+        """Makes a new parser for the body of a request that offers to switch to another protocol. The old parser would read the
+        body as bytes of that protocol, or as the next request."""
         fields = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] in _LENGTHS)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -146,15 +153,17 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_unparsed = False
 
     def _answered_early(self) -> bool:
+        """Returns True if the current request was answered before the end of its body."""
         return self._phase == "body" and self.cycle is not None and self.cycle.response_complete
 
     def _drop(self, size: int) -> None:
+        """Counts bytes that nobody reads. If there are too many, the reading stops."""
         self._dropped_bytes += size
         if self._dropped_bytes > self.bounds.body:
             self.flow.pause_reading()  # the timer closes the connection
 
     def _pieces(self, data: bytes) -> Iterator[memoryview]:
-        """Yields small pieces while headers arrive, so that at most one of them is read beyond the bounds."""
+        """Yields small pieces while headers arrive, so that at most one piece is read beyond the bounds."""
         view, at = memoryview(data), 0
         while at < len(data):
             size = _SLICE if self._phase == "head" else len(data)
@@ -162,6 +171,7 @@ class BoundedProtocol(HttpToolsProtocol):
             at += size
 
     def _start_message(self) -> None:
+        """Sets the counts of the current message to zero."""
         self._fed_bytes = self._body_bytes = self._header_bytes = self._header_count = self._chunks = (
             self._dropped_bytes
         ) = 0
@@ -241,7 +251,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         if self.cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
-            # The answer had begun the keep-alive wait, and the rest of the body has ended it.
+            # The wait for another request began with the answer; the rest of the body ended it, so it begins again.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -254,7 +264,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._set_timer(_LINGER, self.transport.close)
 
     def _stop(self, refusal: Problem) -> None:
-        """Ends the parsing. The refusal is stored, because the parser replaces an exception of a callback by its own."""
+        """Ends the parsing. The refusal is stored, because the parser raises its own exception instead of the callback's."""
         self._refusal = refusal
         raise _Refused(refusal)
 
@@ -305,7 +315,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop_timer()
             self.cycle.keep_alive = False
             return
-        if self.pipeline:  # the client would take the refusal for the answer to the first of these requests
+        if self.pipeline:  # the client would read the refusal as the answer to the first of these requests
             self.pipeline.clear()
             self.transport.close()
             return
@@ -331,6 +341,7 @@ def bounded_protocol(bounds: Bounds) -> type[BoundedProtocol]:
 
 
 def _response(refusal: Problem) -> bytes:
+    """Returns the refusal as a whole HTTP response, in OpenAI's format."""
     body = chat.WIRE.write_error(refusal)
     fields = {
         "content-type": "application/json",

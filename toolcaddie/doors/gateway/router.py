@@ -1,7 +1,7 @@
-"""The gateway's table of routes. Before it calls the handler of a route, it refuses duplicate headers and authenticates the
-client; it also reports every error that a handler raises.
+"""The gateway's table of routes, an ASGI application: it finds the handler of a request by path and method.
 
-It uses no web framework: requests to models must be fast, and the few other routes need none.
+Before it calls the handler, it refuses repeated headers and authenticates the client. It sends every error that a handler raises
+to the client. It uses no web framework: requests to models must be fast, and the few other routes need none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request. `keyed`: True if it sent a key of the gateway, which is not forwarded."""
+    """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `keyed`: True if the
+    client sent a key of the gateway, which is not forwarded to the model's API."""
 
     principal: Principal
     keyed: bool
@@ -49,7 +50,7 @@ class Route:
     path: str
     handle: Callable[[Exchange, Caller], Awaitable[None]]
     wire: DoorWire = chat.WIRE
-    """The wire that writes errors in the format of the client's API."""
+    """The wire (API format) in which errors are written."""
     key_headers: Collection[bytes] = (AUTHORIZATION,)
     """Headers that may contain the API key."""
     public: bool = False
@@ -92,6 +93,7 @@ class Router:
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
 
     async def _caller(self, exchange: Exchange, scope: Scope, route: Route) -> Caller | Problem:
+        """Returns the sender, or the refusal."""
         if refusal := repeated_header(scope["headers"], exchange.headers):
             return refusal
         has_body = route.method == "POST"
@@ -103,6 +105,10 @@ class Router:
         return Caller(principal=principal, keyed=await self._access.has_keys())
 
     async def _miss(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
+        """Answers a request without a route. `known`: True if its path has a route for another method.
+
+        A path with a superfluous slash at its end is redirected to the route without the slash.
+        """
         path: str = scope["path"]
         if known:
             message = f"{scope['method']} is not allowed here"

@@ -13,8 +13,8 @@ from toolcaddie.util.bounded import Bounded, Limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTools:
-    """A client's tools and the facts about them. Equal bytes give the same objects, so that values derived from a list can be
-    cached by its identity."""
+    """A client's tools and facts about them. Two requests with the same bytes of JSON get the same objects, so that values
+    computed from a list can be cached by the list's identity."""
 
     tools: Sequence[Tool] = ()
     facts: ToolFacts = NO_FACTS
@@ -28,8 +28,8 @@ NO_CLIENT_TOOLS = ClientTools()
 class ToolLists:
     """Reads each list once, with `read_tools` of a wire (API format), because clients send the same tools with every request.
 
-    It caches the lists that were used last, up to `size` lists and `weight` bytes of JSON. In memory, the lists take about eight
-    times as many bytes. It is thread-safe.
+    It caches the lists that were used last, up to `size` lists and `weight` bytes of JSON. The cached tools take about eight
+    times as much memory as their JSON. The class is thread-safe.
     """
 
     def __init__(
@@ -45,11 +45,12 @@ class ToolLists:
         self._lists: Bounded[bytes, ClientTools] = Bounded(size, Limit(weight, _size))
 
     def read(self, raw: bytes) -> ClientTools:
-        """Returns the tools of a list. Raises `RequestError` with the wrong field."""
+        """Returns the tools of a list. `raw`: the field `tools` of the request, as JSON. Raises `RequestError` naming a wrong
+        field."""
         if (client_tools := self._lists.get(raw)) is not None:
             return client_tools
         tools = self._read_tools(raw, self._bounds)
-        # Another thread may have read the same list meanwhile: equal bytes give the same objects.
+        # If another thread has read the same list meanwhile, its objects are returned.
         return self._lists.put_if_absent(raw, ClientTools(tools=tools, facts=ToolFacts.of(tools), size=len(raw)))
 
 
