@@ -286,7 +286,7 @@ def test_the_log_labels_requests_by_what_was_called(toolcaddie: CommandLine) -> 
     toolcaddie.ok("run", "hello", "--catalog", "gym")
     done = toolcaddie("eval", "--catalog", "gym", "--log", "--json")
     assert json.loads(done.stdout)["requests"]["fitting"] == 2
-    assert "1 that called nothing are left out" in done.stderr
+    assert "1 run without a call omitted" in done.stderr
 
 
 @pytest.mark.proves("A-1")
@@ -334,7 +334,9 @@ def test_usage_without_a_catalog_tells_what_the_trail_knows(toolcaddie: CommandL
     assert not told["catalog_known"]
     assert told["never_sent"] == []
     assert not told["tokens"]["exact"]
-    assert "no recorded run is of that role; there are none" in toolcaddie.refused("eval", "usage", "--role", "boss")
+    assert "no recorded run has that role; the recorded runs have: none" in toolcaddie.refused(
+        "eval", "usage", "--role", "boss"
+    )
 
 
 def test_misses_are_what_was_looked_for_or_called_without_having_been_selected(
@@ -380,7 +382,7 @@ def test_hints_that_were_missed_can_be_written_and_measured(toolcaddie: CommandL
 
 def test_where_nothing_was_missed_that_is_said(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("run", "freeze John's membership", "--catalog", "gym")
-    assert "all that was called had been selected" in toolcaddie.ok("eval", "misses", "--catalog", "gym")
+    assert "every tool that was called had been selected" in toolcaddie.ok("eval", "misses", "--catalog", "gym")
 
 
 # --- replay ---------------------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def test_select_tells_in_a_sentence_that_the_provider_takes_no_more(toolcaddie: 
     _write_catalog(Path("office.jsonl"), 300)
     done = toolcaddie("select", "the archives", "--catalog", "office.jsonl", "--preset", "keyword")
     assert done.stderr == "", "nothing is logged"
-    assert "cut to what the provider takes: 17" in done.stdout
+    assert "cut to the number of tools that the provider takes: 17" in done.stdout
 
 
 def test_a_search_that_finds_nothing_says_so(toolcaddie: CommandLine) -> None:
@@ -203,7 +203,7 @@ def test_a_catalog_whose_categories_are_all_disabled_says_so(toolcaddie: Command
     Path("toolcaddie.toml").write_text('catalogs = ["gym"]\n[catalog]\ncategories = []\n')
     done = toolcaddie("tools")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "the categories enabled by catalog.categories, hold none" in done.stderr
+    assert "the categories enabled by catalog.categories, contain none" in done.stderr
 
 
 def test_tools_lists_by_category_and_by_words(toolcaddie: CommandLine) -> None:

@@ -1,2 +1,2 @@
-"""The doors, through which requests reach Toolcaddie: the command line and the gateway. They convert requests to `RunRequest`s
-and results to output, and make no decisions about tools."""
+"""The doors, through which requests reach Toolcaddie: the command line and the gateway. A door converts a request to a
+`RunRequest`, the form that the runtime takes, and converts the result to output. It makes no decisions about tools."""

@@ -1,4 +1,4 @@
-"""The command line: `toolcaddie`, one file per command or group of commands."""
+"""The command line `toolcaddie`. Each command, or group of commands, has a file of its own."""
 
 from toolcaddie.doors.cli.root import cli, main
 

@@ -75,7 +75,8 @@ def command(
 async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
     """Returns the result of the call. Raises `RequestError` for a wrong name or wrong arguments.
 
-    The error is worded for a person: the result's text is written for a model and contains the whole schema.
+    The error is worded for a person, because the text of the result is written for a model and contains the whole schema. `base`:
+    the arguments of `--args`. `pairs`: words `KEY=VALUE`, which override them.
     """
     async with assembled(settings, needs_catalog=True) as parts:
         catalog = parts.runtime.source.snapshot()
@@ -96,6 +97,7 @@ async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: S
 
 
 def _arguments(text: str | None) -> dict[str, Any]:
+    """Returns the arguments of `--args`; None: the option was not given. Raises `click.BadParameter`."""
     if text is None:
         return {}
     try:
@@ -108,22 +110,25 @@ def _arguments(text: str | None) -> dict[str, Any]:
 
 
 def _pairs(pairs: Sequence[str], schema: JsonObject) -> dict[str, Any]:
-    """Returns arguments from `key=value` words. A value is read as JSON unless the tool's schema says that it is text."""
+    """Returns the arguments of words `KEY=VALUE`. A value is read as JSON unless the tool's schema says that it is text."""
     properties = schema.get("properties") or {}
     arguments: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{pair!r} is not an argument; write KEY=VALUE, or all of them with --args JSON")
+            raise click.UsageError(
+                f"{pair!r} is not an argument; write KEY=VALUE, or give all arguments as --args JSON"
+            )
         arguments[key] = _value(text, properties.get(key))
     return arguments
 
 
 def _value(text: str, schema: Any) -> Any:
+    """Returns the value that a person typed, by the schema of its argument."""
     kinds = schema.get("type") if isinstance(schema, Mapping) else None
     if kinds == "string" or (isinstance(kinds, list) and "string" in kinds):
         return text
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text  # if a text is not valid here, the check against the schema names the expected type
+        return text  # if the schema expects another type, the check of the arguments says so

@@ -65,16 +65,19 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 
 
 class _Chat:
-    """One conversation. It reads input between runs, never during one, so that Ctrl-C stops the current run."""
+    """One conversation. Its runs are executed by `runner`. Input is read between two runs, never during a run, so that Ctrl-C
+    stops the current run."""
 
     def __init__(self, runner: asyncio.Runner, parts: Assembled, *, as_json: bool) -> None:
         self._runner = runner
         self._parts = parts
         self._json = as_json
         self.failures = 0
+        """Number of messages that failed."""
         self._start_over()
 
     def converse(self) -> None:
+        """Answers each line of the input, until `/quit` or the end of the input."""
         if sys.stdin.isatty() and not self._json:
             model_note = " (the practice model: rules, offline)" if self._parts.practice else ""
             note(
@@ -100,12 +103,14 @@ class _Chat:
     def _start_over(self) -> None:
         self._messages: tuple[Message, ...] = ()
         self._selected_for: tuple[Message, ...] = ()
-        """The messages of the last selection."""
+        """The messages for which tools were selected last; `/why` explains the selection for them."""
         self._conversation = uuid.uuid4().hex
         self._selection: Selection | None = None
         self._sent_names: tuple[str, ...] = ()
+        """Names of the tools that were sent with the last message."""
 
     def _run_turn(self, line: str) -> None:
+        """Answers a message. A message that fails or is interrupted does not become part of the conversation."""
         messages = self._selected_for = (*self._messages, Message(role="user", content=line))
         steps = Steps(quiet=self._json, live=not self._json)
         try:
@@ -129,8 +134,9 @@ class _Chat:
             self._sent_names = tuple(tool.name for tool in steps.progress.delivery.tools)
 
     def _print_reasons(self, names: list[str]) -> None:
+        """Prints the reasons for these tools, or without names those for all selected tools."""
         if not self._selected_for or self._selection is None:
-            note("nothing was selected yet; say something first")
+            note("no tools were selected yet; write a message first")
             return
         if names:
             for name in names:
@@ -140,12 +146,14 @@ class _Chat:
         print_table(("tool", "score", "why"), rows, right=("score",))
 
     def _print_tools(self) -> None:
+        """Prints the names of the tools that were sent with the last message, or before the first message those of all tools."""
         names = self._sent_names or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
         echo(", ".join(names))
 
 
 def _lines() -> Iterator[str]:
-    """Yields the lines typed or piped in, until the end."""
+    """Yields the lines of the terminal or of the pipe, until its end. At the prompt, Ctrl-C discards the line and Ctrl-D is the
+    end."""
     if not sys.stdin.isatty():
         for line in sys.stdin:
             yield line.rstrip("\n")

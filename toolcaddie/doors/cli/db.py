@@ -21,7 +21,8 @@ from toolcaddie.storage.retention import Pruned, Statistics
 T = TypeVar("T")
 
 _BATCH = 200
-"""Number of runs that are removed at once. It is larger than in a server's own pruning, because a person waits for the end."""
+"""Number of runs that are removed in one transaction. A server's own pruning removes fewer, so that requests wait less; here a
+person waits for the end."""
 
 
 @click.group(
@@ -98,6 +99,7 @@ def prune(
 
 
 def _seconds(age: str) -> float:
+    """Returns the seconds of `--older-than`. Raises `ConfigError` or `click.BadParameter`."""
     seconds = age_seconds(age)
     if seconds is None:
         raise click.BadParameter('"off" removes nothing; write an age such as 90d', param_hint="--older-than")
@@ -105,6 +107,7 @@ def _seconds(age: str) -> float:
 
 
 def _user() -> str:
+    """Returns the name of the user at the terminal, for the record of a removal."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # in a container the user may have no name
@@ -112,6 +115,7 @@ def _user() -> str:
 
 
 def _rows(statistics: Statistics) -> list[tuple[str, str, str]]:
+    """Returns the rows of the table of `db stats`: a name, a number and a remark each."""
     oldest = f"the oldest began {local_time(statistics.oldest_run)}" if statistics.oldest_run else ""
     free = "" if statistics.free is None else f"{statistics.free:,} of them free for new rows"
     return [
@@ -125,6 +129,7 @@ def _rows(statistics: Statistics) -> list[tuple[str, str, str]]:
 
 
 def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:
+    """Opens the database, and returns the result of the query."""
     settings = settings_of(common, database_url=database_url)
 
     async def answer() -> T:

@@ -23,15 +23,19 @@ from toolcaddie.doors.cli.output import note_degraded, print_json, print_table
 from toolcaddie.doors.cli.trail import events_of
 
 Data = Mapping[str, Any]
-"""The JSON of a delivery or a part of it. A recorded run has the same keys as a message, except those that the trail lacks."""
+"""The JSON of `why --delivery` or a part of it. That of a recorded run has the same keys as that of a message and some more; a
+record of an earlier version may lack keys."""
 
 _LATER = {
     "array": "tools that join later are added to the array; everything after it is billed again",
     "text": "tools that join later are shown as text after the conversation, and called through execute_tool",
     "reference": "tools that join later are announced after the conversation, by the provider's own means",
 }
-"""Sentences by the way in which later tools are sent."""
-_EXPECTED = "* the chosen way; expected: what the tools cost until the conversation ends, in tokens of fresh input"
+"""For each way of sending tools that join the conversation later, a sentence about it."""
+
+_EXPECTED = (
+    "* the chosen way; expected: what the tools cost until the conversation ends, in input tokens at the full price"
+)
 
 _CONVERSATION = (
     "This is the plan for the first request of a conversation (chat, gateway); --once shows the plan of `run`"
@@ -40,7 +44,8 @@ _ONCE = "This is the plan of `run`: no later request follows, so the whole selec
 
 
 def print_for_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
-    """Prints the plan of a conversation's first request, with reasons. `once`: True if it is the only request."""
+    """Prints the plan of a conversation's first request, with reasons. `messages` ends with the message to answer. `once`: True
+    if this request is the only one of the conversation."""
     runtime = offline(settings)
     # A request without a conversation's id would be planned as a single request.
     request = RunRequest(messages=messages, conversation=None if once else "preview")
@@ -85,6 +90,8 @@ def print_for_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
 
 
 def _report_of_run(events: Sequence[EventRecord]) -> dict[str, Any]:
+    """Returns the JSON of `why --run RUN_ID --delivery`, from the events of the run. Raises `RequestError` if no tools were
+    sent."""
     run_id = events[0].run_id
     rows: dict[str, list[Any]] = {}
     for event in events:
@@ -125,12 +132,13 @@ def _report_of_run(events: Sequence[EventRecord]) -> dict[str, Any]:
 
 
 def _first(rows: Mapping[str, Sequence[Data]], kind: str) -> Data:
+    """Returns the data of the first event of this kind, or an empty mapping if there is none."""
     return rows.get(kind, ({},))[0]
 
 
 def _billed(answer: Data) -> dict[str, int] | None:
-    """Returns the tokens that the provider counted for the first answer. None: there is no answer, or it took several
-    requests."""
+    """Returns the input tokens that the provider counted for the first answer: read from its cache, written to it, and plain (at
+    the full price). None: there is no answer, or it took several requests."""
     usage = answer.get("usage")
     if usage is None or answer.get("attempts"):
         return None
@@ -146,6 +154,7 @@ def _billed(answer: Data) -> dict[str, int] | None:
 
 
 def _print(delivery: Data) -> None:
+    """Prints the plan: the compared ways of sending the tools, the chosen way and its reason, and the expected bill."""
     counts, tokens = delivery["counts"], delivery["tokens"]
     model = f"{delivery['provider']}:{delivery['model']}".rstrip(":") or "the model"
     _print_wrapped(
@@ -179,6 +188,7 @@ def _print_wrapped(text: str) -> None:
 
 
 def _print_options(options: Sequence[Data]) -> None:
+    """Prints the compared ways as a table; the first is the chosen one. The column `strategy` is omitted if all have the same."""
     several = len({option["strategy"] for option in options}) > 1
     rows = [
         (
@@ -198,6 +208,7 @@ def _print_options(options: Sequence[Data]) -> None:
 
 
 def _bill(bill: Data) -> str:
+    """Returns the tokens of a bill, by price, and the dollars if they are known."""
     total = bill["read"] + bill["written"] + bill["plain"]
     dollars = bill.get("dollars")
     return (

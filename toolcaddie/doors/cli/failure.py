@@ -1,6 +1,7 @@
 """Reports of failures: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
 
-0 success    1 failure of the provider, the run or the database    2 wrong use: flags, settings, a catalog, a request
+The exit codes of all commands: 0 is success; 1 a failure of the provider, the run, the tool or the database; 2 wrong use, such as
+an invalid option, setting, catalog or request; 130 an interruption with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from toolcaddie.core.errors import (
 from toolcaddie.doors.cli.echo import echo, echo_json
 
 FAILED, WRONG_USE = 1, 2
+"""Exit codes, see above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,8 @@ class CommandFailed(click.ClickException):
 
 
 def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
-    """Returns the report of an error. Its notes, such as the run that it ended, are part of the message."""
+    """Returns the report of an error. The message includes the notes that were added to the error on its way, such as the command
+    that shows the run."""
     kind = type(error).__name__
     if isinstance(error, click.UsageError):
         return Failure(kind=kind, message=_usage_message(error), exit_code=WRONG_USE)
@@ -63,7 +66,7 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
-    """Prints the report to stderr in both forms, so that stdout holds results and nothing else."""
+    """Prints the report to stderr as text or JSON. It is never printed to stdout, which contains only results."""
     if as_json:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:
@@ -87,6 +90,7 @@ def attempt_json(attempt: Any) -> dict[str, Any]:
 
 
 def _usage_message(error: click.UsageError) -> str:
+    """Returns the message of click as one line, followed by the command that prints the help."""
     message = " ".join(error.format_message().split())  # click lists choices on lines of their own
     if not message.endswith(("?", ".")):
         message += "."

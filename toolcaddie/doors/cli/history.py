@@ -20,7 +20,8 @@ history_option = click.option(
 
 
 def read_history(path: Path | None) -> tuple[Message, ...]:
-    """Returns the messages of a file, oldest first; without a file, none. Raises `click.UsageError` naming the line."""
+    """Returns the messages of a file, the oldest first; without a file, none. Raises `click.UsageError`, which names the wrong
+    message or line."""
     if path is None:
         return ()
     raw = path.read_bytes().strip()
@@ -40,6 +41,7 @@ def _decoded(raw: bytes, place: str) -> Any:
 
 
 def _message(value: Any, where: str, place: str) -> Message:
+    """Returns a message from its JSON. The error names `where`, the path within the JSON, and `place`, the file and line."""
     try:
         return read_message(value, where, by_hand=True)
     except RequestError as error:

@@ -112,6 +112,8 @@ def revoke(common: Common, key: str, database_url: str | None, as_json: bool) ->
 
 
 def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]]) -> T:
+    """Opens the database, and returns the result of a query of its keys."""
+
     async def answer() -> T:
         async with opened(settings) as database:
             return await query(database.keys)

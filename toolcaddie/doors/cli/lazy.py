@@ -21,7 +21,8 @@ from toolcaddie.doors.cli.failure import Failure, failure_of, print_failure
 
 
 class LazyGroup(click.Group):
-    """A group of commands. `lazy` maps a name to (module, one sentence); the module has the command as `command`."""
+    """A group of commands. `lazy` maps the name of a command to its module and the first sentence of its help. The module defines
+    the command as `command`."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -31,6 +32,7 @@ class LazyGroup(click.Group):
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the module of a command and returns the command. None: there is no command of this name."""
         if cmd_name not in self.lazy:
             return None
         command: click.Command = importlib.import_module(self.lazy[cmd_name][0]).command
@@ -39,8 +41,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command, or reports an unknown name with a similar one. click itself would suggest only loaded commands,
-        and none is loaded here."""
+        """Returns the name, the command and the other arguments. The error for an unknown name suggests a similar name; click
+        itself would suggest only loaded commands, and none is loaded here."""
         if args[0] not in self.lazy and (close := difflib.get_close_matches(args[0], self.lazy, n=1)):
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -58,7 +60,9 @@ class LazyGroup(click.Group):
             code = super().main(words, *positional, **extra)
         except (click.exceptions.Abort, KeyboardInterrupt):
             sys.exit(130)
-        except BrokenPipeError:  # the reader of our output is gone (`| head`): no one could read an error
+        except BrokenPipeError:
+            # The program that reads stdout has ended (`| head`). Python writes the rest of its output when it exits; with stdout
+            # as /dev/null, that causes no second error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -72,7 +76,8 @@ class LazyGroup(click.Group):
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:
-    """Returns True if `--json` is among the words. They are not parsed, because the error may be that they cannot be."""
+    """Returns True if `--json` is among the words of a command line, before any `--`. The words are searched and not parsed,
+    because the error to report may be that they cannot be parsed."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that result from flags, environment and file."""
+"""Options that several commands share, and the settings that result from options, environment variables and settings file."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ Match = Literal["word", "substring"]
 
 
 def _complete_catalog(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completes the value of `--catalog` in a shell: a sample or plugin by name, otherwise a file."""
     names = catalog_names(Registry())
     return [CompletionItem(name) for name in names if name.startswith(incomplete)] or [
         CompletionItem(incomplete, type="file")
@@ -44,7 +45,7 @@ catalog_option = click.option(
 preset_option = click.option(
     "--preset",
     type=click.Choice(sorted(PRESETS)),
-    help="Named configuration of the selection and the loop. [default: default]",
+    help="Named configuration of the selection of tools and of the tool-calling loop. [default: default]",
 )
 bot_option = click.option(
     "--bot",
@@ -57,17 +58,22 @@ database_option = click.option(
 
 
 def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Checks the value of `--upstream`."""
     if value is not None and not value.strip().lower().startswith(("http://", "https://")):
         raise click.BadParameter(f"{value!r} must begin with http:// or https://, such as http://127.0.0.1:8000/v1")
     return value
 
 
 _upstream = click.option(
-    "--upstream", metavar="URL", callback=_address, help="Base address of the model's API, including /v1."
+    "--upstream",
+    metavar="URL",
+    callback=_address,
+    help="Base address of the model's API; with chat completions it includes /v1.",
 )
 
 
 def _variable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Checks the value of `--upstream-key-env`, where people write the key itself by mistake."""
     if value is not None and not names_variable(value):
         raise click.BadParameter(LOOKS_LIKE_A_KEY)
     return value
@@ -90,12 +96,12 @@ max_tools_option = click.option(
 
 
 def upstream_options(command: F) -> F:
-    """Adds the options that choose a model's API."""
+    """Adds the options that choose the API of the model: `--upstream` and `--upstream-key-env`."""
     return _upstream(_upstream_key_env(command))
 
 
 def run_options(command: F) -> F:
-    """Adds the options of a command that runs the model."""
+    """Adds the options that all commands have that ask the model and call tools: `run` and `chat`."""
     return catalog_option(preset_option(bot_option(model_option(upstream_options(database_option(command))))))
 
 
@@ -115,18 +121,18 @@ def settings_of(
     bot: str | None = None,
     quiet: bool = True,
 ) -> Settings:
-    """Returns the settings, and configures logging with them. Flags override environment variables, which override the settings
-    file.
+    """Returns the settings, and configures logging with them. The parameters are the values of a command's options; None: the
+    option was not given. Options override environment variables, which override the settings file.
 
     `quiet`: True if the command reports its progress itself. Then only errors are logged, unless the settings name another level.
 
-    Raises `ConfigError` with the wrong key.
+    Raises `ConfigError`, which names the wrong key.
     """
     settings = load_settings(common.config)
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
     check_bot(settings, bot)
-    # At level info, alembic would log at every start that the database needs no migration.
+    # At level info, alembic (which migrates the database) would log at every start that the database needs no migration.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return _changed(
         settings,
@@ -143,16 +149,17 @@ def settings_of(
 
 
 def check_bot(settings: Settings, name: str | None) -> None:
-    """Raises `ConfigError` for a bot that the settings do not have."""
+    """Raises `ConfigError` if `name`, the value of `--bot`, is not a bot of the settings."""
     if name is not None and name not in settings.bots:
         advice = unknown_bot(name, settings.bots) if settings.bots else "there are no bots; add a table [bots.NAME]"
         raise ConfigError(f"--bot: {advice}")
 
 
 def _changed(values: S, **changes: Any) -> S:
+    """Returns a copy with those changes that are not None."""
     return replace(values, **_set_flags(**changes))
 
 
 def _set_flags(**flags: Any) -> dict[str, Any]:
-    """Returns the flags that have a value."""
+    """Returns the flags that are not None."""
     return {name: value for name, value in flags.items() if value is not None}

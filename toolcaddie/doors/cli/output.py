@@ -24,21 +24,18 @@ _UNBOUNDED = 10_000
 """The width of a table if stdout is not a terminal: in a file or a pipe, no line is wrapped."""
 
 _PREFERRED_LAST = 36
-"""Width of the last column below which `spare` columns are omitted, if its text is that long."""
+"""Width that the last column gets, unless its text is shorter: `spare` columns are omitted until it has this width."""
 
 _LEAST_LAST = 20
-"""The smallest width of the last column, if its text is that long, even if the table then is wider than the terminal."""
+"""The smallest width of the last column, unless its text is shorter. To keep it, a table may be wider than the terminal."""
 
 _GAP = 3
 """Number of blanks between two columns."""
 
 
 def print_json(value: Any, *, one_line: bool = False) -> None:
-    """Prints a JSON document, indented, because people read it as often as scripts. `one_line`: prints it on one line, because
-    other documents follow.
-
-    The document decodes to exactly `value` and contains no raw control character.
-    """
+    """Prints `value` as a JSON document, which contains no raw control character. The document is indented, because people read
+    it as often as scripts do. `one_line`: it is printed on one line, because other documents follow."""
     echo_json(msgspec.json.format(msgspec.json.encode(value), indent=-1 if one_line else 2).decode())
 
 
@@ -49,10 +46,11 @@ def print_table(
     right: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> None:
-    """Prints rows below their column names; the columns in `right` are numbers.
+    """Prints rows below their column names. The columns in `right` are aligned to the right, because they contain numbers.
 
-    On a narrow terminal the columns in `spare` are omitted in their order, then the text of the last column is wrapped. The
-    other columns are never cut, because people copy ids, names and states from them: the terminal breaks the line instead.
+    If the terminal is too narrow, columns in `spare` are omitted one after the other, the first of `spare` first. Then the text
+    of the last column is wrapped. The other columns are never truncated, because people copy ids, names and states from them; if
+    they are still too wide, the terminal breaks the line.
     """
     cells = [["" if cell is None else visible_line(str(cell)) for cell in row] for row in rows]
     widths = {
@@ -75,7 +73,8 @@ def print_table(
 
 
 def _fitting_columns(widths: Mapping[str, int], spare: Sequence[str], room: int) -> list[str]:
-    """Returns the names of the columns that fit."""
+    """Returns the names of the columns that are printed: columns in `spare` are omitted until the table fits into `room`
+    characters. `widths`: the width of each column."""
     names = list(widths)
     for name in spare:
         if _width(widths, names) <= room:
@@ -85,6 +84,7 @@ def _fitting_columns(widths: Mapping[str, int], spare: Sequence[str], room: int)
 
 
 def _width(widths: Mapping[str, int], names: Sequence[str]) -> int:
+    """Returns the width of a table that has the columns `names`."""
     return sum(widths[name] for name in names) + _GAP * (len(names) - 1)
 
 
@@ -94,7 +94,7 @@ def note(text: str) -> None:
 
 
 def note_degraded(runtime: Degradable) -> None:
-    """Prints a remark for each part that does not work."""
+    """Prints a remark for each part of the runtime that does not work, such as an embedder that cannot be reached."""
     for sentence in runtime.degraded:
         note(sentence)
 

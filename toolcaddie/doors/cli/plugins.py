@@ -14,7 +14,7 @@ from toolcaddie.registry import SOCKETS, Registry
 def command(as_json: bool) -> None:
     """List the installed plugins, with the errors of those that cannot be loaded.
 
-    A plugin is an entry point of an installed package; toolcaddie's own parts are plugins as well.
+    A plugin is an entry point of an installed package; the parts of Toolcaddie itself are plugins as well.
     """
     registry = Registry()
     plugins = [plugin for socket in SOCKETS for plugin in registry.plugins(socket)]

@@ -12,6 +12,7 @@ from toolcaddie.doors.cli.lazy import LazyGroup
 
 _PACKAGE = "toolcaddie.doors.cli"
 
+# For each command: the module that defines it, and the first sentence of its help, which `toolcaddie --help` lists.
 _COMMANDS = {
     "init": (f"{_PACKAGE}.init", "Write a commented toolcaddie.toml into the current folder."),
     "serve": (f"{_PACKAGE}.serve", "Run the OpenAI-compatible gateway."),
@@ -33,10 +34,10 @@ _COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """Options before a subcommand's name. Each subcommand gets them as the context's `obj`."""
+    """Options that precede the name of a subcommand. Each subcommand gets them as `obj` of click's context."""
 
     config: Path | None = None
-    """The settings file of `--config`; None: toolcaddie.toml of this folder, if there is one."""
+    """The settings file of `--config`; None: `toolcaddie.toml` of the current folder, if it exists."""
 
 
 @click.group(

@@ -60,6 +60,7 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
 
 
 async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tuple[RunResult, Sequence[str]]:
+    """Returns the result of a run, and a sentence for each part of the runtime that does not work."""
     async with assembled(settings) as parts:
         require_model(parts)
         result = await answer(parts, request, steps)
@@ -67,8 +68,8 @@ async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tupl
 
 
 def note_warnings(settings: Settings) -> None:
-    """Prints a remark about settings that are valid but probably not intended. It prints nothing if the level of the log was set,
-    because then the log has these warnings."""
+    """Prints remarks about settings that are valid but probably not intended. If `log.level` is set, the log contains these
+    warnings, so nothing is printed."""
     if settings.log.level != Log().level:
         return
     if is_never_asked(settings):
@@ -80,7 +81,8 @@ def note_warnings(settings: Settings) -> None:
 
 
 def require_model(parts: Assembled) -> None:
-    """Raises `UsageError` if no model is named. The model's API requires a name; the gateway would get it from its client."""
+    """Raises `UsageError` if the settings name no model. The API of a provider requires a name. The gateway needs no such
+    setting, because its clients name the model."""
     if not parts.practice and not parts.runtime.model:
         raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
 
@@ -99,7 +101,7 @@ async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResu
     result = steps.progress.result
     if result is None:
         raise CommandFailed(
-            f"run {steps.progress.run_id} waits for a person's approval; `toolcaddie trail last` shows of what"
+            f"run {steps.progress.run_id} waits for a person's approval; `toolcaddie trail last` shows for which call"
         )
     return result
 

@@ -16,7 +16,7 @@ from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.trail import LAST, events_of
+from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.storage.runs import StoredRuns
 
 CallState = Literal["under way", "done", "failed", "unknown"]
@@ -28,18 +28,20 @@ _DETAIL_SHOWN = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSummary:
-    """A call and its outcome. The state `unknown` means that the call began, and that its effect is not recorded."""
+    """A call and its outcome. A call whose outcome is not recorded is `under way`, or `unknown` once it is recorded that the
+    outcome will never be known, because the process was killed or the run was cancelled."""
 
     id: str
     name: str
     arguments: str
     state: CallState
     detail: str = ""
+    """The result of the call, or the reason why it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One row of the list of runs."""
+    """One row of the list of runs. `done`, `failed` and `unknown` are the numbers of calls in these states."""
 
     run_id: str
     started: float
@@ -68,8 +70,9 @@ class RunRow:
 def command(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
     """List runs with their state, or show the outcome of each call of one run.
 
-    RUN_ID is the id of a run, or 'last'. A run is running (the list names its process), pending (it can be resumed), completed
-    or failed. A call without a recorded outcome is unknown: check if it took effect before you repeat it.
+    RUN_ID is the id of a run, or 'last'. A run is running (the list names its process), pending (it can be resumed), completed,
+    client_calls (its client runs the calls) or failed. A call is unknown if its process was killed or its run was cancelled
+    before the outcome was recorded: check if it took effect before you repeat it.
     """
     settings = settings_of(common, database_url=database_url)
     if run_id is None:
@@ -81,7 +84,7 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
     if as_json:
         print_json({"run_id": events[0].run_id, "calls": calls})
     else:
-        _print_calls(calls)
+        _print_calls(calls, events[0].run_id)
 
 
 def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
@@ -115,6 +118,7 @@ def _detail(data: Mapping[str, Any]) -> str:
 
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
+    """Returns the newest runs, the newest first."""
     async with opened(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         ids = [run.run_id for run in runs]
@@ -128,6 +132,8 @@ async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
 
 
 def _row(run: RunSummary, records: Iterable[EventRecord], resumable: bool, labels: Mapping[int, str]) -> RunRow:
+    """Returns the row of a run. `records`: the events of its calls. `resumable`: True if its state is stored. `labels`: names of
+    the live processes by number."""
     states = Counter(call.state for call in calls_of(records))
     return RunRow(
         run_id=run.run_id,
@@ -143,6 +149,7 @@ def _row(run: RunSummary, records: Iterable[EventRecord], resumable: bool, label
 
 
 def _print_rows(rows: Sequence[RunRow]) -> None:
+    """Prints the list of runs."""
     if not rows:
         note('Nothing is recorded yet. Try: toolcaddie run "freeze John\'s membership" --catalog gym')
         return
@@ -167,14 +174,15 @@ def _print_rows(rows: Sequence[RunRow]) -> None:
 
 
 def _standing(row: RunRow) -> str:
+    """Returns the status of a run, with the process that executes it, or with a remark if it can be resumed."""
     if row.owner is not None:
         return f"{row.status} ({row.owner})"
     return f"{row.status} (can be resumed)" if row.resumable else row.status
 
 
-def _print_calls(calls: Sequence[CallSummary]) -> None:
+def _print_calls(calls: Sequence[CallSummary], run_id: str) -> None:
     if not calls:
-        note(f"This run called no tool. `toolcaddie trail {LAST}` shows what the last run did.")
+        note(f"This run called no tool. `toolcaddie trail {run_id}` shows what it did.")
         return
     rows = [
         (call.id, call.name, call.state, shortened(f"{call.arguments} {call.detail}", _DETAIL_SHOWN)) for call in calls

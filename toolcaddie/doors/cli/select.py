@@ -1,4 +1,4 @@
-"""`toolcaddie select`: shows the tools that a message would be given.
+"""`toolcaddie select`: shows the tools that would be selected for a message.
 
 It sends no request to a model. It opens the database only if an embedder is set or learning is on.
 """
@@ -26,6 +26,7 @@ from toolcaddie.doors.cli.root import Common
 
 _REASONS_SHOWN = 3
 _NEAREST = 5
+"""The largest number of tools that are named although they were not selected, those with the highest scores."""
 
 match_option = click.option(
     "--match", type=click.Choice(["word", "substring"]), help="Keywords match whole words, or anywhere in the text."
@@ -75,12 +76,12 @@ def command(
 def note_skipped_classifier(settings: Settings) -> None:
     """Prints a remark if a run would ask the classifier, because this command does not."""
     if settings.classifier.model is not None and not is_never_asked(settings):
-        note("the classifier is not asked here; a run asks it, and may find other categories")
+        note("the classifier is not asked here; a run asks it, and may select tools of other categories")
 
 
 def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
-    """Returns the JSON of a selection. `counts.selected`: core and category tools; `counts.sent`: all definitions that are
-    sent, meta tools too."""
+    """Returns the JSON of `select --json`. `counts.selected` is the number of selected tools, core tools included. `counts.sent`
+    also counts the meta tools, which are Toolcaddie's own, such as `search_tools`."""
     return {
         "tools": [
             {
@@ -118,7 +119,7 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
     echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
     stages = Counter(tool.stage for tool in selection.dropped)
     if cut := stages["provider_cap"]:
-        echo(f"cut to what the provider takes: {cut} more would have been sent")
+        echo(f"cut to the number of tools that the provider takes: {cut} more would have been sent")
     if selection.no_match:
         echo("nothing in the catalog fits this message")
     if selection.dropped:
@@ -129,4 +130,5 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
 
 
 def _reasons_text(entry: SelectedTool) -> str:
+    """Returns the first reasons for a selected tool."""
     return shortened("; ".join(entry.reasons[:_REASONS_SHOWN]), 100)

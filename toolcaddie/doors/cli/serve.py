@@ -89,7 +89,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS + CUT_SECONDS,
     )
-    more_files(settings.bounds.connections)
+    more_files(settings.bounds.connections)  # each connection needs an open file
     with (
         closing(_listen(settings.server.host, settings.server.port)) as listener,
         asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
@@ -102,6 +102,8 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 async def _serve(
     settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
 ) -> None:
+    """Opens the runtime and the database, and serves requests until a signal stops the server. `listener`: the bound socket.
+    `announce` prints the address once the server listens."""
     async with assembled(settings, clients_retry=True) as parts, pruned(parts.database, settings.storage):
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
@@ -121,24 +123,26 @@ async def _serve(
 
 
 def _until_cut(app: App) -> App:
-    """Returns an application that logs a cancellation at shutdown as one line instead of a traceback."""
+    """Returns an application that logs one line, instead of a traceback, for a request that is cancelled at shutdown."""
 
     async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await app(scope, receive, send)
-        except asyncio.CancelledError:  # the outermost frame of a request: only the server awaits it
+        except asyncio.CancelledError:
+            # Not raised again: this is the outermost frame of a request, and the server would log a traceback.
             log.warning("request_cut_at_shutdown", path=scope.get("path"))
 
     return cut_short
 
 
 def _no_app() -> None:
-    """Placeholder: uvicorn's configuration needs an application to make the loop in which the real one is built."""
+    """A placeholder. uvicorn makes the event loop from its configuration, which needs an application; the real application is
+    built later, in that loop."""
 
 
 class _Server(uvicorn.Server):
-    """Calls `started` as soon as it listens, and `cutting` before it cancels requests. After a signal it stops, but the process
-    continues, so that the trail can be written."""
+    """A server that calls `started` as soon as it listens, and `cutting` before it cancels requests. A signal stops the server
+    and not the process, so that the trail can still be written."""
 
     def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], cutting: Callable[[], None]) -> None:
         super().__init__(config)
@@ -151,7 +155,8 @@ class _Server(uvicorn.Server):
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops the server. Requests that it cancels, also after a second signal, are answered and recorded before it returns."""
+        """Stops the server. Open requests have `GRACE_SECONDS` to end, or until a second signal; then they are cancelled, and
+        `CUT_SECONDS` to send an answer and record their end."""
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
         time_is_up.cancel()
@@ -176,8 +181,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises each signal again once it has stopped, which would kill the process before the trail and
-        # the database are closed.
+        # uvicorn's own method raises each signal again once the server has stopped. That would kill the process before the
+        # trail and the database are closed.
         before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -210,11 +215,13 @@ def _refuse_open_door(host: str, *, needs_key: bool) -> None:
 
 
 def _url(listener: socket.socket) -> str:
+    """Returns the address of the server, with the port that was chosen for port 0."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _announce(parts: Assembled, url: str, *, needs_key: bool, config: Path | None, as_json: bool) -> None:
+    """Prints the address, with examples or as JSON. `config`: the file of `--config`."""
     if as_json:
         tools = len(parts.runtime.source.snapshot())
         print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})

@@ -1,4 +1,8 @@
-"""Shows a run of `toolcaddie run` or `chat` while it is in progress: its steps on stderr, the answer on stdout."""
+"""Shows a run of `toolcaddie run` or `chat` while it is in progress: its steps on stderr, the answer on stdout.
+
+The runtime emits an event for each step of a run, such as the selection of tools or a call. `Steps` prints the events, and
+`Progress` collects the facts that the command prints at the end.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,6 @@ from toolcaddie.core.events import (
     RequestClassified,
     RunEvent,
     RunFinished,
-    RunPaused,
     RunStarted,
     TextDelta,
     ToolsDelivered,
@@ -49,14 +52,15 @@ class Progress:
     run_id: str = ""
     selection: Selection | None = None
     delivery: Delivery | None = None
-    """The first delivery of tools."""
+    """The tools of the first request to the model."""
     calls: list[CallFinished] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     """The requests to models, for those answers that needed more than one request."""
     result: RunResult | None = None
-    pending: bool = False
+    """The result of the run; None: the run has not ended, or it waits for a person's approval."""
 
     def take(self, event: RunEvent) -> None:
+        """Stores the facts of an event."""
         match event:
             case RunStarted():
                 self.run_id = event.run_id
@@ -68,22 +72,20 @@ class Progress:
                 self.attempts += event.attempts
             case CallFinished():
                 self.calls.append(event)
-            case RunPaused():
-                self.pending = True
             case RunFinished():
                 self.result = event.result
 
 
 class Steps:
-    """Prints the events of a run. `quiet`: prints only a spinner on a terminal. `live`: prints the answer while it arrives;
-    otherwise the caller prints it."""
+    """Prints the events of a run as lines, with a spinner if stderr is a terminal. `quiet`: True for the spinner alone. `live`:
+    True if the answer is printed while it arrives; otherwise the caller prints it."""
 
     def __init__(self, *, quiet: bool, live: bool) -> None:
         self.progress = Progress()
         self._quiet = quiet
         self._live = live
         self._screen_text = ""
-        """The part of the current answer that was printed."""
+        """The printed part of the current answer."""
         self._spinner: Status | None = None
         if sys.stderr.isatty():
             self._spinner = Console(stderr=True).status("choosing tools")
@@ -99,6 +101,7 @@ class Steps:
         self._break_line()
 
     def show(self, event: RunEvent) -> None:
+        """Prints one event, and adds it to `progress`."""
         self.progress.take(event)
         match event:
             case RequestClassified():
@@ -128,7 +131,7 @@ class Steps:
             case LimitReached():
                 self._note(f"limit reached: {event.detail}")
             case RunFinished() if self._live and event.result.text != self._screen_text:
-                # The text of a `respond` call or of a limit was never streamed.
+                # A text from the arguments of a `respond` call, or from a limit, was never streamed.
                 self._stop_spinner()
                 self._break_line()
                 echo(event.result.text)
@@ -158,7 +161,7 @@ class Steps:
 
 
 def classified_line(classification: Classification) -> str:
-    """Returns the classifier's answer as one line."""
+    """Returns the answer of the classifier, a model that names the categories of a request, as one line."""
     if classification.how == "failed":
         return f"the classifier could not say: {shortened(classification.detail, _RESULT_SHOWN)}"
     names = ", ".join(classification.categories) or "none"
@@ -180,13 +183,15 @@ _OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "
 
 
 def attempt_text(provider: str, model: str, how: str, outcome: str, detail: str) -> str:
-    """Returns one request on the way to an answer: `openai:gpt-5-mini (required) called no tool`."""
+    """Returns an attempt, one request on the way to an answer, as text: `openai:gpt-5-mini (required) called no tool`. `how`: the
+    measure that was to make the model call a tool; `plain`: no measure."""
     step = "" if how == "plain" else f" ({how})"
     reason = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
     return f"{provider}:{model}".rstrip(":") + f"{step} {_OUTCOMES.get(outcome, outcome)}{reason}"
 
 
 def selected_line(selection: Selection) -> str:
+    """Returns a selection as one line: the number of tools and their categories."""
     names = f" ({', '.join(selection.categories)})" if selection.categories else ""
     none = "; nothing fitted the message" if selection.no_match else ""
     return f"{len(selection.tools)} of {selection.catalog_size} tools selected{names}{none}"
@@ -207,6 +212,7 @@ def call_line(event: CallFinished) -> str:
 
 
 def call_json(event: CallFinished) -> dict[str, Any]:
+    """Returns the JSON of a finished call, an entry of `tool_calls` in the output of `run --json`."""
     result = event.result
     value: dict[str, Any] = {
         "id": event.call.id,
@@ -229,6 +235,7 @@ def decoded(text: str) -> Any:
 
 
 def _call_text(call: ToolCall) -> str:
+    """Returns the first half of a line about a call: the name of the tool and the shortened arguments."""
     return f"{call.name} {shortened(call.arguments, _ARGUMENTS_SHOWN)} →"
 
 

@@ -73,9 +73,10 @@ def command(
 @click.pass_context
 def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool) -> None:
     """Show a tool's description and the schema of its arguments."""
-    before = ctx.parent.params["catalogs"] if ctx.parent else ()
+    # `toolcaddie tools --catalog gym show NAME`: options may also precede the subcommand.
+    parent_catalogs = ctx.parent.params["catalogs"] if ctx.parent else ()
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
-    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
+    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or parent_catalogs))
     tool = desk.tool(name)
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
@@ -88,7 +89,8 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
 
 
 def _desk_of(settings: Settings) -> ToolDesk:
-    """Returns a desk with every enabled tool, whichever principal may use it: operators see their whole catalog."""
+    """Returns a desk, an object that lists, searches and shows tools. It has every enabled tool, whoever may use it, because
+    operators see their whole catalog."""
     return ToolDesk(
         request=RunRequest(messages=()),
         view=View(catalog=catalog_of(settings)),
@@ -110,6 +112,7 @@ class _NoCaller:
 
 
 async def _matching_tools(desk: ToolDesk, search: str | None, category: str | None) -> Sequence[Tool]:
+    """Returns the tools of a category that match a search, the best first; None: all categories, or no search."""
     if search is None:
         return desk.list(category=category, limit=max(1, len(desk.view.catalog))).tools
     hits = await desk.search(search, limit=_MOST_HITS)
@@ -130,6 +133,7 @@ def _tool_json(tool: Tool) -> dict[str, Any]:
 
 
 def _flags(catalog: Catalog, tool: Tool) -> str:
+    """Returns the flags of a tool: `core`, and `reads` or `may destroy`."""
     flags = ["core"] if catalog.is_core(tool) else []
     if tool.annotations.read_only:
         flags.append("reads")
@@ -143,12 +147,13 @@ def _line(tool: Tool) -> str:
 
 
 def _nothing(search: str | None, catalog: Catalog) -> str:
+    """Returns the remark that is printed instead of an empty list."""
     if search is None:
-        return "there are no tools: the catalogs, or the categories enabled by catalog.categories, hold none"
+        return "there are no tools: the catalogs, or the categories enabled by catalog.categories, contain none"
     return f"nothing matches {search!r}; `toolcaddie tools` lists all {len(catalog)}"
 
 
 def name_advice(name: str, names: Sequence[str]) -> str:
     """Returns advice on a name that does not exist: the close names, or the command that lists all."""
     close = close_names(name, names)
-    return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"
+    return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists all tools with their categories"

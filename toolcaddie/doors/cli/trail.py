@@ -19,6 +19,7 @@ from toolcaddie.doors.cli.steps import attempt_text
 from toolcaddie.ports import EventLog
 
 LAST = "last"
+"""The word that people write instead of an id for the newest run."""
 
 _MESSAGE_SHOWN = 60
 _NAMES_SHOWN = 8
@@ -59,18 +60,20 @@ async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
 
 
 async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
-    """Returns the events of a run, oldest first. Raises `RunNotFoundError` if nothing is recorded of it."""
+    """Returns the recorded events of a run, the oldest first. `run_id` may be `last`. Raises `RunNotFoundError` if there are
+    none."""
     async with opened(settings) as database:
         run = await _resolved(database.events, run_id)
         events = await database.events.events(run)
     if not events and run == LAST:
         raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
-        raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the runs there are")
+        raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the recorded runs")
     return events
 
 
 async def _resolved(log: EventLog, run_id: str) -> str:
+    """Returns the id of the run: for `last` that of the newest run, or `last` itself if no run is recorded."""
     if run_id != LAST:
         return run_id
     newest = await log.runs(RunQuery(limit=1))
@@ -112,6 +115,7 @@ def _print_events(events: Sequence[EventRecord]) -> None:
 # --- one sentence per event -----------------------------------------------------------------------------------------------
 
 Data = Mapping[str, Any]
+"""The recorded data of one event, whose keys depend on the kind of the event."""
 
 
 def _start_sentence(data: Data) -> str:
@@ -205,6 +209,7 @@ def _failure_sentence(data: Data) -> str:
     return f"{data['kind']}: {_attempts_text(attempts) if len(attempts) > 1 else data['error']}"
 
 
+# For each kind of event, the function that describes such an event in one sentence.
 _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "run_started": _start_sentence,
     "tools_selected": _selection_sentence,
@@ -226,10 +231,12 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
 
 
 def _sentence(event: EventRecord) -> str:
+    """Returns an event as one sentence. Empty: the event is of a kind that this version does not know."""
     make = _SENTENCES.get(event.kind)
     return "" if make is None else make(event.data)
 
 
 def _names(names: Sequence[str]) -> str:
+    """Returns the first names, and the number of the others."""
     hidden_count = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

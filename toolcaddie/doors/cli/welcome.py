@@ -34,7 +34,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
         (
             f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
             _model_line(parts, needs_key=needs_key),
-            *([f"Requests need a key where tc_... stands: {program} keys add NAME{database}"] * needs_key),
+            *([f"Requests need a key in place of tc_...: {program} keys add NAME{database}"] * needs_key),
             "Try next, in another terminal:",
             f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
             *([f'    -H "authorization: Bearer {key}" \\'] if key else []),
@@ -49,6 +49,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
 
 
 def _model_line(parts: Assembled, *, needs_key: bool) -> str:
+    """Returns the line about the model: the source of the answers, and the key with which it is asked."""
     if parts.practice:
         return "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
     upstream = f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
@@ -63,13 +64,15 @@ def _model_line(parts: Assembled, *, needs_key: bool) -> str:
 
 
 def _key(parts: Assembled, *, needs_key: bool) -> str:
-    """Returns the key for a client's Authorization header; empty if the client needs no key."""
+    """Returns the key for a client's Authorization header, as the examples show it: a placeholder for a key of the gateway, or
+    `$OPENAI_API_KEY` for the provider's key, which the gateway forwards. Empty: the client needs no key."""
     if needs_key:
         return "tc_..."
     return "" if parts.own_upstream_key else f"${key_variable(parts.settings)}"
 
 
 def _in_python(key: str) -> str:
+    """Returns the result of `_key` as a Python expression."""
     return f'os.environ["{key[1:]}"]' if key.startswith("$") else f'"{key or "none"}"'
 
 
@@ -89,12 +92,14 @@ def _upstream(parts: Assembled, model: str) -> str:
 
 
 def _is_openai(parts: Assembled) -> bool:
+    """Returns True if requests go to OpenAI itself, so that the example may name one of its models."""
     url = parts.settings.upstream.url
     return parts.provider.name == OPENAI and (url is None or urlsplit(url).hostname == "api.openai.com")
 
 
 def _database(url: str) -> str:
-    """Returns the option for the same database. An address that may contain a password is not printed."""
+    """Returns the option that makes another command use the same database, or nothing for the default. An address that may
+    contain a password is not printed."""
     if url == DEFAULT_DATABASE:
         return ""
     return " --database-url " + ("URL" if "@" in url else shlex.quote(url))
@@ -109,6 +114,7 @@ def _program() -> str:
 
 
 def _path(absolute: str) -> str:
+    """Returns the absolute or the relative path, the shorter of the two, quoted for a shell."""
     relative = os.path.relpath(absolute)
     if os.sep not in relative:
         relative = os.path.join(os.curdir, relative)  # a shell looks for a bare name on its path only

@@ -36,7 +36,8 @@ from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.explain import Explanation
 
 _NOT_LISTED = "not listed"
-"""The stage of a tool that the trail of a run does not mention."""
+"""The stage of a tool that the trail of a run does not mention. Other stages name the step of the selection that decided about
+the tool."""
 
 
 @click.command(
@@ -88,7 +89,7 @@ def command(
     With --delivery, give MESSAGE without a TOOL: it explains how the tools are sent.
     """
     if once and (not delivery or run_id is not None):
-        raise click.UsageError("--once goes with --delivery and a message")
+        raise click.UsageError("--once goes with --delivery and a message; give both, or omit --once")
     if run_id is not None:
         if message is not None or (delivery and tool is not None):
             raise click.UsageError("give a message or --run, not both")
@@ -103,7 +104,7 @@ def command(
     )
     if delivery:
         if tool is None or message is not None:
-            raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")
+            raise click.UsageError("--delivery takes a message alone, or --run RUN_ID; omit TOOL")
         messages = (*read_history(history), Message(role="user", content=tool))
         delivery_report.print_for_message(settings, messages, once=once, as_json=as_json)
         return
@@ -114,6 +115,8 @@ def command(
 
 
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
+    """Returns the explanation of a tool for messages, the last of which is to be answered. Raises `RequestError` for an unknown
+    tool."""
     runtime = offline(settings)
     explanation: Explanation = runtime.explain(tool, RunRequest(messages=messages))
     note_degraded(runtime)
@@ -125,7 +128,8 @@ def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Expl
 
 
 def print_explanation(explanation: Explanation) -> None:
-    """Prints the output of `why` for a tool: in or out, its place, and the reasons."""
+    """Prints the explanation of a tool: `in` (selected) or `out`, its place among the candidates, the reasons, and the score by
+    each ranker."""
     place = f", place {explanation.rank} of {explanation.candidates} candidates" if explanation.rank else ""
     verdict = "in" if explanation.chosen else "out"
     echo(f"{explanation.tool} is {verdict}: {explanation.stage}, score {explanation.score:.3f}{place}")
@@ -141,6 +145,7 @@ def print_explanation(explanation: Explanation) -> None:
 
 
 def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool) -> None:
+    """Prints the outcome of a tool in a recorded run, or without a tool the whole selection of the run."""
     events = asyncio.run(events_of(settings, run_id))
     selection = next((event.data for event in events if event.kind == "tools_selected"), None)
     if selection is None:
@@ -172,8 +177,8 @@ def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any])
 
 
 def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Returns the tool's outcome. `stage` is 'selected', 'added' (on request of the model), 'not listed', or the stage of the
-    selection that dropped the tool."""
+    """Returns the outcome of a tool in a recorded run, as JSON. `stage` is 'selected', 'added' (on request of the model), 'not
+    listed', or the stage of the selection that dropped the tool."""
     for entry in selection["tools"]:
         if entry["name"] == name:
             return {"chosen": True, "stage": "selected", "score": entry["score"], "reasons": entry["reasons"]}
@@ -192,7 +197,7 @@ def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[Event
 
 
 def _omission_counts(selection: Mapping[str, Any]) -> str:
-    """Returns the number of dropped tools of each stage."""
+    """Returns the number of tools that each stage dropped: `93 no_match, 12 floor`."""
     return ", ".join(f"{count} {stage}" for stage, count in selection["dropped_by_stage"].items()) or "none"
 
 

@@ -1,5 +1,5 @@
-"""`toolcaddie eval`: measures how well tools are found in a catalog. Its subcommands report from the trail how tools are used,
-and simulate the costs of conversations."""
+"""`toolcaddie eval`: measures how well tools are found in a catalog. Its subcommands read recorded runs and report how tools are
+used, or simulate conversations and report their costs."""
 
 from toolcaddie.doors.cli.eval.costs import costs
 from toolcaddie.doors.cli.eval.goals import goals

@@ -12,16 +12,19 @@ from toolcaddie.evaluation.floor import FittedFloor
 from toolcaddie.evaluation.metrics import Estimate
 
 _WIDTH = 40
+"""Number of characters of a full bar."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+"""A character for each number of eighths by which it is filled, 0 to 7."""
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 _ENOUGH = 20
 """The smallest number of independent requests for which an interval can be trusted."""
 _CURVE = (1, 2, 3, 5, 10, 20)
-"""The depths at which bars show the recall."""
+"""The depths (numbers of places) at which bars show the recall."""
 
 
 def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared], *, at: int) -> None:
-    """Prints all figures of configurations that were measured on the same requests."""
+    """Prints all figures of configurations that were measured on the same requests. `at`: the number of places of the recall in
+    the table."""
     first = assessed[0]
     none_fits = len(first.requests) - len(first.fitting)
     groups = len({request.group for request in first.requests})
@@ -59,12 +62,12 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
 
 
 def with_margin(estimate: Estimate) -> str:
-    """Returns `0.842 ±0.013`: the value, and half the width of its interval, which is almost symmetric."""
+    """Returns `0.842 ±0.013`: the value, and half the width of its interval, which is almost symmetric around the value."""
     return f"{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}"
 
 
 def between(estimate: Estimate, *, sign: bool = False) -> str:
-    """Returns `0.842 [0.829, 0.855]`."""
+    """Returns the value with its interval: `0.842 [0.829, 0.855]`. `sign`: True for a plus sign, as a difference needs it."""
     form = "+.3f" if sign else ".3f"
     return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
@@ -77,7 +80,7 @@ def print_comparisons(comparisons: Sequence[Compared]) -> None:
 
 
 def print_fitted(fit: Fitted) -> None:
-    """Prints the fitted weights and whether they are worth having."""
+    """Prints what weights fitted to the requests gain, and the weights themselves if the gain is beyond chance."""
     depths = ", ".join(map(str, DEPTHS))
     echo(f"\nmean recall at {depths} with the present weights: {between(fit.before)}")
     echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
@@ -105,7 +108,7 @@ def bar(share: float, width: int = _WIDTH) -> str:
 
 
 def _print_bars(assessed: Sequence[Assessed]) -> None:
-    """Prints recall at several depths, the configurations below each other."""
+    """Prints the recall at several depths as bars. The bars of all configurations at one depth are below each other."""
     curves = [configuration.recall_curve() for configuration in assessed]
     names = max(len(configuration.name) for configuration in assessed) if len(assessed) > 1 else 0
     for k in _CURVE:
@@ -118,13 +121,16 @@ def _print_bars(assessed: Sequence[Assessed]) -> None:
 
 
 def _print_costs(assessed: Sequence[Assessed]) -> None:
+    """Prints the tokens of the definitions that each configuration sends."""
     for configuration in assessed:
         whole = configuration.tokens_all
         share = f", {configuration.tokens.value / whole:.0%} of the {whole:,} of all definitions" if whole else ""
-        echo(f"{configuration.name}: {configuration.tokens.value:,.0f} tokens of definitions a request{share}")
+        echo(f"{configuration.name}: {configuration.tokens.value:,.0f} tokens of definitions per request{share}")
 
 
 def _print_no_fit(assessed: Sequence[Assessed]) -> None:
+    """Prints how well each configuration recognizes requests that no tool fits; it rejects a request if it says that no tool
+    fits."""
     for configuration in assessed:
         lines = []
         if configuration.no_fit.auroc is not None:

@@ -1,4 +1,5 @@
-"""`toolcaddie eval goals`: compares the gains of retries, cache and fallback in the recorded runs with their goals."""
+"""`toolcaddie eval goals`: compares the gains of retries, cache and fallback in the recorded runs with the goals for forced tool
+use, in which the model must call a tool."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
     if not result.runs:
         raise ConfigError("no run is recorded yet, so there is nothing to report; `toolcaddie run MESSAGE` makes one")
     if unread:
-        note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} left out")
+        note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} omitted")
     if as_json:
         print_json(_goals_json(result))
     else:
@@ -42,6 +43,7 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
 
 
 async def _goals_of_log(settings: Settings, limit: int) -> tuple[Goals, int]:
+    """Returns the totals of the newest `limit` runs, and the number of runs that could not be read."""
     async with opened(settings) as database:
         return await read_goals(database.events, limit=limit)
 

@@ -65,13 +65,13 @@ _DEFAULT_AT = 5
 @click.option(
     "--train",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Labelled requests to learn from first, in the form of --queries.",
+    help="Labelled requests that a memory learns from before the measurement, in the form of --queries.",
 )
 @click.option(
     "--signals",
     type=signals_choice,
     multiple=True,
-    help="Signals that tools are selected by. Can be repeated, to compare them.",
+    help="Group of rankers that selects the tools. Can be repeated, to compare groups.",
 )
 @click.option(
     "--compare", "others", metavar="PRESET|FILE", multiple=True, help="A preset or settings file to compare with."
@@ -79,7 +79,7 @@ _DEFAULT_AT = 5
 @click.option(
     "--hints",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of `eval misses --write`: compare with its hints added to the tools.",
+    help="File of `eval misses --write`: also measure the first configuration with these hints.",
 )
 @preset_option
 @click.option(
@@ -87,14 +87,16 @@ _DEFAULT_AT = 5
     type=click.IntRange(1, DEPTH),
     default=_DEFAULT_AT,
     show_default=True,
-    help="Number of places that count.",
+    help="Number of places that count for the recall.",
 )
 @click.option(
     "--min-recall", type=click.FloatRange(0, 1), help="Exit with 1 if the recall of the first configuration is lower."
 )
-@click.option("--fit", is_flag=True, help="Search for better weights, and show what they gain.")
+@click.option("--fit", is_flag=True, help="Search for better weights of the rankers, and show what they gain.")
 @click.option(
-    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the weights of --fit to this file."
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the settings that --fit recommends to this file.",
 )
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with plots to this .html file."
@@ -172,7 +174,8 @@ async def _assessed(
     *,
     fit: bool,
 ) -> tuple[list[Assessed], Fitted | None]:
-    """Returns the figures of all configurations, and with `fit` weights that fit the first."""
+    """Returns the figures of all configurations. With `fit`, it also returns weights that fit the first configuration. Each
+    configuration first learns from the requests of `training`."""
     async with finders(configured, catalog, requests, training) as open_finders:
         measured = []
         for finder in open_finders:
@@ -182,7 +185,8 @@ async def _assessed(
 
 
 def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted:
-    with progress("what each ranker says") as report_progress:
+    """Returns weights of the rankers that fit the requests. Raises `ConfigError` if there are too few requests."""
+    with progress("the scores of each ranker") as report_progress:
         cases, start = finder.cases(requests, on_progress=report_progress)
     try:
         with waiting("looking for weights"):
@@ -192,6 +196,8 @@ def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted
 
 
 def _fit_json(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
+    """Returns the JSON of `--fit`. `floor`: the score of the best tool below which no tool fits a request; None: there are too
+    few requests to fit one."""
     return {
         "nothing_fits": None if floor is None else _round(floor.floor),
         "nothing_fits_false": None if floor is None else _round(floor.false_nothing.value),
@@ -212,6 +218,7 @@ def _fit_json(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
 
 
 def _write_weights(path: Path, weights: Fitted, floor: FittedFloor | None) -> None:
+    """Writes the weights, if they are recommended, and the floor, if there is one, as settings."""
     text = "" if floor is None else f"[selection]\nnothing_fits = {floor.floor:.4g}\n"
     if weights.recommended:
         text += ("\n" if text else "") + fragment(weights.weights)
@@ -223,6 +230,8 @@ def _write_weights(path: Path, weights: Fitted, floor: FittedFloor | None) -> No
 
 
 def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRequest]:
+    """Returns the recorded requests, each with the tools that its run called as the right ones. Raises `ConfigError` if no run
+    called a tool of the catalog."""
     log = asyncio.run(log_of(settings, limit))
     requests = labelled(log.runs, catalog)
     if not requests:
@@ -231,13 +240,15 @@ def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRe
         )
     unlabelled = len(log.runs) - len(requests)
     note(
-        f"{counted(len(requests), 'recorded request')}; what was called counts as right, which favours what was sent then"
-        + (f"; {unlabelled} that called nothing are left out" if unlabelled else "")
+        f"{counted(len(requests), 'recorded request')}; the tools that were called count as right, which favours the tools that "
+        "were sent" + (f"; {counted(unlabelled, 'run')} without a call omitted" if unlabelled else "")
     )
     return requests
 
 
 def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, origin: str) -> None:
+    """Raises `ConfigError` if nothing can be measured with these requests, and prints a remark if the catalog lacks some of their
+    right tools. `origin`: the file of the requests, or "the log"."""
     if not requests:
         raise ConfigError(
             f'{origin} holds no requests; write one JSON object a line: {{"query": "...", "gold": ["tool"]}}'
@@ -247,7 +258,7 @@ def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, origin: str
     unknown = _unknown(requests, catalog)
     if unknown and not any(catalog.position(name) is not None for request in requests for name in request.gold):
         raise ConfigError(
-            f"{origin}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); is it the right one?"
+            f"{origin}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); check --catalog"
         )
     if unknown:
         note(
@@ -256,6 +267,7 @@ def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, origin: str
 
 
 def _unknown(requests: Sequence[LabelledRequest], catalog: Catalog) -> list[str]:
+    """Returns the names of right tools that the catalog lacks."""
     right_names = dict.fromkeys(name for request in requests for name in sorted(request.gold))
     return [name for name in right_names if catalog.position(name) is None]
 
@@ -267,6 +279,7 @@ def _comparisons(assessed: Sequence[Assessed], at: int) -> list[Compared]:
 
 
 def _gate(first: Assessed, at: int, least: float) -> None:
+    """Raises `CommandFailed` if the recall of the first configuration at `at` places is below `least`."""
     recall = sum(first.values(f"recall@{at}")) / len(first.fitting)
     if recall < least:
         raise CommandFailed(f"recall@{at} of {first.name} is {recall:.4f}, below --min-recall {least:g}")
@@ -281,6 +294,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _title(queries: Path | None, settings: Settings) -> str:
+    """Returns the title of the report: the source of the requests and the catalogs."""
     catalogs = ", ".join(Path(spec).name if spec.endswith(".jsonl") else spec for spec in settings.catalogs)
     return f"{queries.name if queries else 'the log'} on {catalogs}"
 
@@ -295,7 +309,8 @@ def _record(
     requests: Sequence[LabelledRequest],
     at: int,
 ) -> dict[str, Any]:
-    """Returns the JSON: the first configuration's figures at the top, those of all under `configurations`."""
+    """Returns the JSON of `eval --json`: the figures of the first configuration at the top, those of all under
+    `configurations`."""
     figures = [_figures(configuration, at) for configuration in assessed]
     return {
         **figures[0],
@@ -323,6 +338,7 @@ def _record(
 
 
 def _figures(assessed: Assessed, at: int) -> dict[str, Any]:
+    """Returns the figures of one configuration, with the recall at `at` places."""
     metrics = dict(assessed.metrics)
     if f"recall@{at}" not in metrics:
         metrics[f"recall@{at}"] = assessed.recall_curve()[at - 1]

@@ -1,4 +1,5 @@
-"""`toolcaddie eval misses`: shows the needed tools that selection omitted, with words that would find them."""
+"""`toolcaddie eval misses`: shows the tools that recorded runs called although selection had omitted them, with hints. A hint is
+a word that is added to a tool, so that selection finds the tool by it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _UNMET_SHOWN = 5
     type=click.IntRange(min=1),
     default=2,
     show_default=True,
-    help="Minimum number of requests that contain a hint.",
+    help="Minimum number of requests that missed the tool and contain the hint.",
 )
 @click.option(
     "--write",
@@ -54,7 +55,7 @@ def misses(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Show the tools that were needed but not selected, and what to do."""
+    """Show the tools that were called but had not been selected, with hints that find them."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(
@@ -74,7 +75,7 @@ def misses(
         return
     _print(result)
     if write is not None:
-        note(f"wrote hints for {len(patch)} tools to {write}")
+        note(f"wrote hints for {counted(len(patch), 'tool')} to {write}")
 
 
 def _misses_json(result: Misses) -> dict[str, Any]:
@@ -86,7 +87,8 @@ def _misses_json(result: Misses) -> dict[str, Any]:
 def _print(result: Misses) -> None:
     if not result.tools and not result.unmet:
         echo(
-            f"{counted(result.runs, 'run')}, {result.with_calls:,} of them called a tool; all that was called had been selected"
+            f"{counted(result.runs, 'run')}, {result.with_calls:,} of them called a tool; every tool that was called had been "
+            "selected"
         )
         return
     rows = [

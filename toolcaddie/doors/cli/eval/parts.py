@@ -1,4 +1,8 @@
-"""Parts that the commands of `eval` share: configurations from settings, labelled requests, the log, and progress."""
+"""Functions that the commands of `eval` share.
+
+A configuration is a set of settings under test. A finder selects and ranks the tools of a catalog as its configuration says. The
+log is the recorded runs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,11 @@ from toolcaddie.runtime import Runtime
 DEFAULT_EMBEDDER = "minilm"
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Number of newest runs to read."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    help="Maximum number of runs to read, the newest first.",
 )
 signals_choice = click.Choice(sorted(SIGNALS))
 
@@ -51,7 +59,8 @@ class Configuration:
 
 
 def configurations(settings: Settings, signals: Sequence[str], others: Sequence[str]) -> list[Configuration]:
-    """Returns the settings with each of the `signals`, or as they are; then the presets and settings files to compare with.
+    """Returns the configurations to measure: the settings with each of the `signals` (groups of rankers), or as they are if there
+    are none; then the presets and settings files in `others`.
 
     Raises `ConfigError` for a preset that does not select tools.
     """
@@ -71,8 +80,8 @@ def configurations(settings: Settings, signals: Sequence[str], others: Sequence[
 
 
 def with_signals(settings: Settings, name: str) -> Settings:
-    """Returns the settings with the rankers of these signals. Only `embedding` has an embedder: the one of the settings, or
-    minilm."""
+    """Returns the settings with the rankers of this group. Only the group `embedding` has an embedder: that of the settings, or
+    `minilm`."""
     changed = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
     if name != "embedding":
         return replace(changed, embedding=EmbeddingSettings())
@@ -82,6 +91,7 @@ def with_signals(settings: Settings, name: str) -> Settings:
 
 
 def _other(name: str, settings: Settings) -> Configuration:
+    """Returns the configuration that `--compare` names, a preset or a settings file."""
     if name in PRESETS:
         return Configuration(name=name, settings=replace(settings, preset=name))
     if not name.endswith(".toml"):
@@ -105,7 +115,7 @@ def evaluated_catalog(settings: Settings) -> Catalog:
         catalog = Catalog.of(read_tools(Path(settings.catalogs[0])), check_schemas=False)
         first, *more = str(error).splitlines()
         others = f" (and {len(more)} more)" if more else ""
-        note(f"this catalog could not be served as it is: {first}{others}; it is measured all the same")
+        note(f"a server would refuse this catalog: {first}{others}; it is measured nevertheless")
         return catalog
 
 
@@ -116,7 +126,8 @@ async def finders(
     requests: Sequence[LabelledRequest],
     training: Sequence[LabelledRequest] = (),
 ) -> AsyncIterator[list[PresetFinder]]:
-    """Yields a finder per configuration, with the vectors it needs, trained with the requests of `training`."""
+    """Yields a finder for each configuration. It has the vectors that it needs, and has learned from the requests of
+    `training`."""
     async with AsyncExitStack() as stack:
         documents: Store | None = None
         if any(configuration.settings.embedding.embedder for configuration in configured):
@@ -144,7 +155,8 @@ async def finders(
 def _finder(
     configuration: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
 ) -> tuple[PresetFinder, Runtime]:
-    """Returns a finder that learns from the training requests only: the trail may contain the requests under test."""
+    """Returns the finder of a configuration, and its runtime. `learns`: True if it can learn from training requests; it never
+    learns from the trail, which may contain the requests under test. `documents`: the store of vectors."""
     learning = dataclasses.replace(configuration.settings.learning, enabled=learns)
     settings = replace(configuration.settings, learning=learning)
     runtime = runtime_of(
@@ -156,6 +168,8 @@ def _finder(
 
 
 class _Hints(msgspec.Struct):
+    """A line of a file of hints."""
+
     name: str
     hints: tuple[str, ...]
 
@@ -185,7 +199,7 @@ async def log_of(settings: Settings, limit: int) -> Log:
         with progress("reading the log") as report_progress:
             log = await read_log(database.events, limit=limit, on_progress=report_progress)
     if log.unread:
-        note(f"{log.unread} recorded runs could not be read and are left out")
+        note(f"recorded runs that could not be read and are omitted: {log.unread}")
     if not log.runs:
         raise ConfigError(
             f"{settings.database_url} holds no run that selected tools; runs are recorded by `toolcaddie run`, `chat` and "
@@ -199,7 +213,8 @@ async def log_of(settings: Settings, limit: int) -> Log:
 
 @contextmanager
 def progress(activity: str) -> Iterator[Callable[[int, int], None]]:
-    """Yields a function that draws a bar on stderr, if that is a terminal, from the completed and the total number."""
+    """Yields a function that draws a progress bar on stderr, if stderr is a terminal. Its parameters are the number of completed
+    steps and of all steps."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -209,7 +224,7 @@ def progress(activity: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def waiting(activity: str) -> Iterator[None]:
-    """Shows a spinner on stderr, if that is a terminal."""
+    """Shows a spinner on stderr, if stderr is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

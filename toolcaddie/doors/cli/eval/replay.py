@@ -1,4 +1,4 @@
-"""`toolcaddie eval replay`: selects for a recorded run again, under another configuration."""
+"""`toolcaddie eval replay`: selects the tools of a recorded run again, under another configuration, and shows the differences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES_SHOWN = 12
 @click.argument("run_id")
 @catalog_option
 @preset_option
-@click.option("--signals", type=signals_choice, help="Signals that tools are selected by.")
+@click.option("--signals", type=signals_choice, help="Group of rankers that selects the tools.")
 @database_option
 @json_option
 @click.pass_context
@@ -65,6 +65,7 @@ def replay(
 
 
 async def _replay_of(settings: Settings, run_id: str, signals: str | None) -> Replay:
+    """Selects again for a run. `signals`: the group of rankers; None: those of the settings."""
     run = _run(await events_of(settings, run_id), run_id)
     check_replayable(run)
     catalog = evaluated_catalog(settings)
@@ -75,6 +76,8 @@ async def _replay_of(settings: Settings, run_id: str, signals: str | None) -> Re
 
 
 def _run(events: Sequence[EventRecord], run_id: str) -> RecordedRun:
+    """Returns a run from its events. `run_id`: the id as the person wrote it, or `last`. Raises `RequestError` if the run cannot
+    be replayed."""
     first = events[0]
     summary = RunSummary(run_id=first.run_id, started=first.at, message="", status="", principal="", preset="")
     try:

@@ -1,4 +1,4 @@
-"""`toolcaddie eval usage`: shows from the trail how the catalog is used, and proposes its defaults and relations."""
+"""`toolcaddie eval usage`: shows how recorded runs used the catalog, and proposes default categories and related categories."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def usage(
     if not runs:
         kind = "role" if role else "bot"
         names = sorted({(run.role if role else run.bot) or "none" for run in log.runs})
-        raise ConfigError(f"no recorded run is of that {kind}; there are {', '.join(names)}")
+        raise ConfigError(f"no recorded run has that {kind}; the recorded runs have: {', '.join(names)}")
     result = usage_of(runs, catalog, support=support)
     if as_json:
         print_json(_usage_json(result, catalog))
@@ -108,14 +108,15 @@ def _print(result: Usage, catalog: Catalog | None, *, support: int, show_all: bo
 
 
 def _print_idle(result: Usage, catalog: Catalog | None) -> None:
+    """Prints the tokens of unused definitions, and the tools that were never called or never sent."""
     tokens = result.tokens
     if tokens.sent:
         about = "" if tokens.exact else "about "
         echo(
-            f"tokens: {tokens.sent:,} of definitions sent, {tokens.sent / tokens.all:.0%} of what sending all would have taken; "
-            f"{about}{tokens.unused:,} of them ({tokens.unused / tokens.sent:.0%}) of tools the run did not call"
+            f"tokens of sent definitions: {tokens.sent:,}, {tokens.sent / tokens.all:.0%} of the whole catalog in every request; "
+            f"{about}{tokens.unused:,} of them ({tokens.unused / tokens.sent:.0%}) for tools that the run did not call"
             if tokens.all
-            else f"tokens: {tokens.sent:,} of definitions sent; {about}{tokens.unused:,} of tools the run did not call"
+            else f"tokens of sent definitions: {tokens.sent:,}; {about}{tokens.unused:,} of them for tools that the run did not call"
         )
     if result.never_called:
         echo(f"sent and never called ({len(result.never_called)}): {_names(result.never_called)}")
@@ -124,23 +125,25 @@ def _print_idle(result: Usage, catalog: Catalog | None) -> None:
             "without --catalog only the tools in the trail are known; with it, tools that were never sent are listed too"
         )
     elif result.never_sent:
-        echo(f"never sent nor called ({len(result.never_sent)}): {_names(result.never_sent)}")
+        echo(f"never sent and never called ({len(result.never_sent)}): {_names(result.never_sent)}")
 
 
 def _print_proposals(result: Usage, support: int) -> None:
+    """Prints the proposals: default categories, which are selected when nothing matches, and relations, by which a selected
+    category also selects another one. `support`: the minimum number of runs behind a proposal."""
     changes = [default for default in result.defaults if default.advice != "keep"]
     for default in result.defaults:
         reason = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
         echo(f"default categories: {default.advice} {default.category} ({reason})")
     for pair in result.related:
-        origin = ", as the catalog has it" if pair.known else ""
+        origin = "; the catalog has this relation already" if pair.known else ""
         echo(
             f"related categories: {pair.category} brings {pair.related} "
             f"({counted(pair.runs, 'run')}, {pair.confidence:.0%} of its runs, "
             f"lift {pair.lift:.1f}, at least {pair.low:.1f}){origin}"
         )
     if not changes and not any(not pair.known for pair in result.related):
-        echo(f"nothing to propose: no change rests on {support} runs or more")
+        echo(f"nothing to propose: no change is supported by {support} runs or more")
 
 
 def _names(names: tuple[str, ...]) -> str:
