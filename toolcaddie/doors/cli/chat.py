@@ -136,7 +136,7 @@ class _Chat:
     def _print_reasons(self, names: list[str]) -> None:
         """Prints the reasons for these tools, or without names those for all selected tools."""
         if not self._selected_for or self._selection is None:
-            note("no tools were selected yet; write a message first")
+            note("nothing was selected yet; write a message first")
             return
         if names:
             for name in names:

@@ -116,7 +116,7 @@ def _print_idle(result: Usage, catalog: Catalog | None) -> None:
             f"tokens of sent definitions: {tokens.sent:,}, {tokens.sent / tokens.all:.0%} of the whole catalog in every request; "
             f"{about}{tokens.unused:,} of them ({tokens.unused / tokens.sent:.0%}) for tools that the run did not call"
             if tokens.all
-            else f"tokens of sent definitions: {tokens.sent:,}; {about}{tokens.unused:,} of them for tools that the run did not call"
+            else f"tokens of sent definitions: {tokens.sent:,}; {about}{tokens.unused:,} of them for tools the run did not call"
         )
     if result.never_called:
         echo(f"sent and never called ({len(result.never_called)}): {_names(result.never_called)}")
