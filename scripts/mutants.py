@@ -52,7 +52,8 @@ CACHE = ROOT / ".mutants.json"
 LONGEST = 600.0
 """The largest number of seconds for the tests of one mutant. An endless loop is usually killed much earlier."""
 FIRST = 40
-"""Number of tests that judge a mutant first: one of the fastest tests kills most mutants, and collecting hundreds takes long."""
+"""Number of tests, the fastest ones, that judge a mutant first. They kill most mutants, and collecting hundreds of tests takes
+long."""
 
 Verdict = Literal["killed", "timed out", "survived", "not covered"]
 _MISSED = ("survived", "not covered")
@@ -334,6 +335,8 @@ def _digest(folders: Sequence[str], tests: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
+    """A mutant with the verdict of its tests, their number, and the seconds that they took."""
+
     mutant: Mutant
     verdict: Verdict
     tests: int

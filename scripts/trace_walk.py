@@ -70,6 +70,7 @@ class Walk:
 
 
 def _changes(calls: Sequence[tuple[str, str]]) -> int:
+    """Returns the number of calls whose function is in another file than that of the call before."""
     return sum(one[0] != other[0] for one, other in pairwise(calls))
 
 
@@ -99,6 +100,8 @@ def traced() -> Iterator[list[tuple[str, str]]]:
 
 
 def reading(number: int) -> Callable[..., str]:
+    """Returns a tool of the library run, `read_NUMBER`."""
+
     def read(city: str) -> str:
         return f"{city}: fine"
 

@@ -1,5 +1,9 @@
-"""Counts the tools that logged conversations used together. If a request selects one of two such tools, the selector raises the
-score of the other one."""
+"""Counts the pairs of tools that conversations in the learning log used together. If a request selects one tool of a pair, the
+selector raises the score of the other one.
+
+The log is held by an `Experience`. The owner of an entry, a number, is the principal (caller) who made the request, or the
+operator's own log.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from toolcaddie.util.bounded import Bounded
 _MOST_OF_ONE = 3
 """The largest number of conversations of one principal that count for a pair."""
 _MOST_TOOLS = 16
-"""The largest number of tools of a conversation that is counted: in one with more, two tools occur together by chance."""
+"""A conversation that used more tools than this is not counted, because two of so many tools may occur together by chance."""
 _SELDOM = 2.0
 """Number that is added to the conversations of a tool, so that a pair seen once is not taken for a rule."""
 _MOST_PAIRS = 20_000
@@ -25,11 +29,13 @@ _MOST_CATALOGS = 8
 
 
 class CoUse:
-    """Returns, for a catalog, pairs of tools and how often conversations with the first tool used the second, 0 to 1.
+    """Called with a catalog, returns a mapping from pairs of tool names to the share (0 to 1) of the conversations with the first
+    tool that also used the second.
 
-    The pairs are counted at the catalog's first use and again when the memory has a new index; until then the same mapping is
-    returned. The mapping has names of tools only, and the selector ignores tools that a caller may not see. If each principal
-    learns only from its own requests, or the memory has requests of several tenants, only the operator's log is counted.
+    The pairs are counted when a catalog is used for the first time, and again when the `Experience` has made a new search index;
+    between these times the same mapping is returned. It contains all pairs; the selector ignores tools that a caller may not
+    see. If each principal learns only from its own requests, or the log has requests of several tenants, only the operator's log
+    is counted.
     """
 
     def __init__(self, experience: Experience) -> None:

@@ -30,7 +30,7 @@ class LogEntry:
     principal: Principal | None = None
     """The caller; None: an entry of the operator's own log, from which every caller learns."""
     group: str = ""
-    """Identity of the conversation: requests with the same one are not independent evidence; empty: the request is a
+    """Identity of the conversation. Requests of the same conversation are not independent evidence. Empty: the request is a
     conversation by itself."""
     at: float = 0.0
     """Time of the request in seconds since the epoch; 0: unknown, so the entry is never too old."""

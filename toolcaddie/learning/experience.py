@@ -169,7 +169,7 @@ class Experience:
     def add(self, entry: LogEntry) -> None:
         """Stores one request. A request is skipped if it called no tools or more than `MOST_TOOLS`, or if it has no words.
 
-        It is searched at once, as part of the tail. When `due` is true, call `settle`, which takes much longer.
+        From now on searches find the entry, as part of the tail. When `due` is true, call `settle`, which takes much longer.
         """
         if not entry.tools or len(entry.tools) > MOST_TOOLS:
             return
@@ -281,6 +281,7 @@ class Experience:
         )
 
     def _with_tail(self) -> Past:
+        """Returns a snapshot of the entries of the index and of those that were added since."""
         past = self._past
         if not self._features:
             return past
@@ -318,6 +319,8 @@ class Experience:
             self._swap(rebuilt, self._entries[len(entries) :])
 
     def _swap(self, past: Past, new: Sequence[Remembered]) -> None:
+        """Replaces the indexed entries by those of `past`, keeps the `new` entries as the tail, and drops the words and tools
+        that no entry uses any more. The caller holds the lock."""
         self._past, self._snapshot = past, None
         self._entries = [*past.entries, *new]
         staying = {entry.serial for entry in self._entries}
@@ -380,6 +383,8 @@ def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
 
 
 def _past_of(entries: Sequence[Remembered], rows: Rows, vectors: Floats) -> Past:
+    """Returns a snapshot with an index of these entries and an empty tail. `rows` and `vectors` are the features and the vectors
+    of the entries."""
     owners = _column(entries, "owner")
     tools, pairs = _paired(entries, numbered=(), first=0)
     return Past(
@@ -404,9 +409,9 @@ def _column(entries: Sequence[Remembered], name: str) -> Ints:
 def _paired(
     remembered: Sequence[Remembered], *, numbered: Sequence[CalledTool], first: int
 ) -> tuple[Sequence[CalledTool], Pairs]:
-    """Returns the tools, the already `numbered` ones first, and the calls of these entries as indexes of entries and tools.
+    """Returns all tools, and the calls of the `remembered` entries as indexes of entries and tools.
 
-    `first` is the index of the first of these entries.
+    The tools start with the already `numbered` ones, so that their indexes stay. `first` is the index of the first entry.
     """
     numbers: dict[CalledTool, int] = {tool: number for number, tool in enumerate(numbered)}
     called = [numbers.setdefault(tool, len(numbers)) for entry in remembered for tool in entry.tools]

@@ -84,6 +84,7 @@ class _Word:
     stem: int
     itself: int
     value: float
+    """Weight of the word: 1, or less for a stop word."""
     letters: tuple[int, ...]
 
 
@@ -98,6 +99,7 @@ class _Message:
 
 
 def _read(text: str) -> _Message:
+    """Returns the features of a message; of a long one, those of its beginning and its end."""
     if len(text) > 2 * _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} {text[-_MOST_TEXT:]}"
     all_words = split_words(text.encode("utf-8", "replace").decode())

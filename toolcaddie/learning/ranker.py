@@ -7,11 +7,11 @@ are nearly as good as the best is used (after Breiman's one-standard-error rule;
 0 if the log does not help.
 
 The log of past requests is held by an `Experience`; a `Past` is one snapshot of it. The owner of an entry, a number, is the
-principal (caller) who made the request, or the operator's own log. `me` is the owner number of the current caller.
+principal (caller) who made the request, or the operator's own log. `me` is the owner number of the current caller. The position
+of a tool is its index in the catalog. `visible` and `mask` have a flag for each position: True if the caller may see the tool.
 
-A caller learns from its own entries, from the operator's log, and,
-unless the settings say otherwise, from those of its tenant. Entries of other principals count within limits, so that nobody can
-decide the tools of others.
+A caller learns from its own entries, from the operator's log, and, unless the settings say otherwise, from those of its tenant.
+Entries of other principals count within limits, so that nobody can decide the tools of others.
 """
 
 from __future__ import annotations
@@ -52,16 +52,17 @@ Base = Callable[[QueryWords], npt.NDArray[np.float32]]
 NEIGHBOURS = 300
 """The largest number of past requests that count for a request."""
 LOUDEST_WEIGHT = 0.25
-"""Weight of one principal in the rankings of others: for each tool, of the principal that counts most for it. One principal that
-poisons the log therefore counts little."""
+"""Factor for one principal in the rankings of others. For each tool, the calls of the principal that counts most for it are
+multiplied by this factor, so one principal that poisons the log has little effect."""
 MOST_OF_ONE = 75
 """The largest number of neighbours of one other principal that count, so that a thousand copies of one request do not displace
 the requests of others."""
 COUNTED_OF_ONE = 20
-"""The largest number of calls of a tool by one other principal that are counted, where scores of frequent tools are reduced."""
+"""The largest number of calls of a tool by one other principal that are counted. The score of a tool with many calls is reduced,
+so a principal could lower it for others by calling the tool again and again."""
 UNRELATED = 0.9
-"""Share of past requests that are taken to be unrelated to a request: the largest of their cosines counts as no similarity. This
-cosine is measured for each request, because long conversations are all closer to each other than single sentences are."""
+"""Share of past requests that are taken to be unrelated to a request. The largest cosine among these counts as similarity 0. It
+is measured for each request, because long conversations are all closer to each other than single sentences are."""
 _LEAST_UNRELATED = 0.2
 """Lower bound of the cosine of unrelated requests, for small logs."""
 _MOST_UNRELATED = 0.8
@@ -98,7 +99,7 @@ _BACKGROUND = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Catalogued:
-    """A snapshot of the log, with its tools as positions of the catalog."""
+    """A snapshot of the log, with the position of each called tool in the catalog."""
 
     past: Past
     positions: Ints
@@ -230,11 +231,11 @@ class Learned:
         right = np.array(sorted(gold), dtype=np.int64)
         near = self._near(catalogued, words, None, owner=entry.owner, tenant=entry.tenant, without=entry.group)
         scores = self._summed(near, self._tried_by(catalogued, entry.owner, entry.tenant), entry.owner)
-        others = np.zeros(self._size, dtype=np.float32)
+        own_calls = np.zeros(self._size, dtype=np.float32)  # of the request's conversation
         same = np.flatnonzero(np.isin(past.pairs.entries, np.flatnonzero(past.groups == entry.group)))
         called = catalogued.positions[past.pairs.tools[same]]
-        np.add.at(others, called[called >= 0], 1)
-        tried = np.maximum(self._tried_by(catalogued, entry.owner, entry.tenant) - others, 0)
+        np.add.at(own_calls, called[called >= 0], 1)
+        tried = np.maximum(self._tried_by(catalogued, entry.owner, entry.tenant) - own_calls, 0)
         base_scores, unseen_scores, untried = base(words), scores.copy(), tried.copy()
         unseen_scores[right] = 0.0
         untried[right] = 0.0
@@ -396,8 +397,8 @@ class Learned:
         return allowed
 
     def _tried_by(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
-        """Returns the number of calls of each tool in the entries from which this owner learns. Of another principal at most
-        `COUNTED_OF_ONE` calls of a tool are counted."""
+        """Returns the number of calls of each tool in the entries from which this owner learns. At most `COUNTED_OF_ONE` calls of
+        a tool by another principal are counted."""
         past = catalogued.past
         learns_alone = self._learns_alone(owner)
         if (cached := self._tried.get((owner, learns_alone))) is not None and cached[0].index is past.index:
@@ -420,8 +421,8 @@ class Learned:
 
         The score has two terms. The first is the square root of the sum of the squared similarities; the nearest neighbours
         decide it. The second is twice the sum of the similarities, divided by the square root of the tool's calls, so that a tool
-        does not score high only because it is called all the time. Another principal counts at most like one identical request,
-        and the one that counts most for a tool only with `LOUDEST_WEIGHT`.
+        does not score high only because it is called all the time. Every other principal adds at most as much as one identical
+        request, and the part of the principal that adds most to a tool is multiplied by `LOUDEST_WEIGHT`.
         """
         likeness = near.likeness[near.neighbour]
         owners = near.owners[near.neighbour]
@@ -445,7 +446,7 @@ class Learned:
         self, positions: Ints, owners: Ints, values: Floats, loudest_weight: float
     ) -> npt.NDArray[np.float64]:
         """Returns for each tool the sum of the values of its calls by other principals. Each principal adds at most 1, and the
-        one that adds most is multiplied by `loudest_weight`."""
+        largest of these parts is multiplied by `loudest_weight`."""
         both, number = np.unique(np.stack([positions, owners]), axis=1, return_inverse=True)
         each = np.minimum(np.bincount(number.ravel(), weights=values), 1.0)
         loudest = np.zeros(self._size)
@@ -453,6 +454,7 @@ class Learned:
         return self._by_tool(both[0], each) - (1 - loudest_weight) * loudest
 
     def _reason(self, answer: _Answer, position: int) -> tuple[str, ...]:
+        """Returns the reason for the tool at this position; an empty tuple if no neighbour called the tool."""
         near = answer.near
         neighbours = near.neighbour[near.position == position]
         if not len(neighbours):
@@ -487,6 +489,7 @@ def refit(experience: Experience, selector: Selector, catalog: Catalog) -> None:
 
 
 def _others_alone(base: Floats, factor: float) -> Floats:
+    """Returns the scores of the other rankers unchanged: the log has no entry for this request."""
     return base
 
 
@@ -526,8 +529,8 @@ def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Float
 
 
 def _nearest(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
-    """Returns the indexes into `entries` of the nearest ones, at most `NEIGHBOURS`, and at most `MOST_OF_ONE` of each other
-    principal. Of equally similar entries the later one comes first."""
+    """Returns the indexes into `entries` of the most similar entries, at most `NEIGHBOURS`, and at most `MOST_OF_ONE` of each
+    other principal. If two entries are equally similar, the later one comes first."""
     order = np.lexsort((-entries, -likeness))
     order = order[likeness[order] > 0]
     ordered_owners = owners[entries[order]]
@@ -556,8 +559,8 @@ def _unrelated(cosines: Floats) -> float:
 
 
 def _recall(scores: Floats, right: Ints) -> float:
-    """Returns the share of the right tools that are among the first five. Of tools with equal scores the earlier one in the
-    catalog is first; a tool with score 0 is a miss."""
+    """Returns the share of the right tools that are among the first five. If two tools have equal scores, the earlier one in the
+    catalog comes first. A tool with score 0 is a miss."""
     above = [(scores > scores[each]).sum() + (scores[:each] == scores[each]).sum() for each in right.tolist()]
     hits = [place < _AT and scores[each] > 0 for place, each in zip(above, right.tolist(), strict=True)]
     return sum(map(bool, hits)) / len(right)

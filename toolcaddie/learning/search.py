@@ -1,4 +1,7 @@
-"""The search for the entries of the learning log that are most similar to a request.
+"""The search for the entries of the learning log that are most similar to a request. The ranker `learned` uses it.
+
+An entry is a past request. The owner of an entry, a number, is the principal (caller) who made the request, or the operator's own
+log. `unlimited` are the owners whose entries are all considered: the current caller and the operator.
 
 Similarity is the cosine of features that are weighted by rarity. A search has two steps. The index gives candidates: the entries
 that share the request's rarest features, as long as at most a fixed number of postings is read (a posting is an entry that has
@@ -68,7 +71,7 @@ class Rows:
 
 
 class Rarity:
-    """The rarity of each feature among entries, smoothed to stay above 0. `counts` says how much each entry counts, at most 1."""
+    """The rarity of each feature among entries, smoothed to stay above 0. `counts` has the weight of each entry, at most 1."""
 
     def __init__(self, rows: Rows, counts: Floats) -> None:
         self._hashes, numbers = np.unique(rows.hashes, return_inverse=True)
@@ -161,7 +164,10 @@ class Meanings:
 
 
 class Request:
-    """The features of a request, weighted by rarity, ready to be compared with entries."""
+    """The features of a request, weighted by rarity, ready to be compared with entries.
+
+    `worth` has, for each feature, its strength times the square of its rarity: once for the request and once for the entry.
+    """
 
     def __init__(self, features: Features, rarity: Rarity) -> None:
         rare = rarity.of(features.hashes)

@@ -43,11 +43,16 @@ Redact = Callable[[str], str]
 
 @dataclass(slots=True)
 class _Run:
+    """A run that has not ended."""
+
     words: QueryWords
     principal: Principal
     group: str
+    """Identity of the conversation (`_conversation`)."""
     selected: bool = False
+    """True after tools were selected for the run."""
     tools: dict[str, None] = field(default_factory=dict)
+    """Names of the tools that the run called without an error, in the order of the first calls."""
 
 
 class LearningSink:
@@ -164,6 +169,7 @@ async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, 
 
 
 def _entry_of(records: Sequence[EventRecord], window: int, window_user: int) -> LogEntry | None:
+    """Returns the entry of one run, made of its recorded events; None if no tools were selected or none were called."""
     started = next((record for record in records if record.kind == "run_started"), None)
     selected = any(record.kind == "tools_selected" for record in records)
     tools = dict.fromkeys(

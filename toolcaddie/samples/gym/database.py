@@ -1,4 +1,5 @@
-"""The SQLite database of a gym, and the execution of operations on it. This file names no tool and no table of the gym.
+"""The SQLite database of the sample gym, and the execution of operations on it. An operation (`operations.py`) is a tool as data:
+parameters, checks, statements that write, and queries for the answer. This file names no tool and no table of the gym.
 
 Calls come from many threads and share one connection. A call holds the lock for its whole transaction, so that no call sees an
 incomplete change of another call.
@@ -32,7 +33,8 @@ class Refused(Exception):
 
 
 class Database:
-    """A gym's data. `today` is called for every operation, so that a long-lived gym follows the calendar."""
+    """A gym's data. `today` returns the gym's date; it is called for every operation, because the day may change while the
+    gym is in use."""
 
     def __init__(self, path: str, today: Callable[[], date]) -> None:
         self._today = today
@@ -76,7 +78,7 @@ class Database:
             self._connection.execute("COMMIT")
 
     def run(self, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Runs an operation. Raises `Refused`, with nothing written."""
+        """Runs an operation and returns its answer. If it raises `Refused`, nothing was written."""
         values = self._values(operation.params, arguments)
         try:
             with self.transaction(writes=bool(operation.writes)) as connection:
@@ -96,7 +98,7 @@ class Database:
             self._connection.close()
 
     def _values(self, params: Sequence[Param], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a value for every parameter: the argument, the default, or None; days as dates."""
+        """Returns a value for every parameter: the argument, the default, or None. A word such as "today" becomes a date."""
         values: dict[str, Any] = {}
         for param in params:
             value = arguments.get(param.name)
@@ -149,6 +151,7 @@ def _clean(name: str, value: str) -> str:
 
 
 def _check_ids(connection: sqlite3.Connection, params: Sequence[Param], values: Mapping[str, Any]) -> None:
+    """Raises `Refused` if an argument is an id that is not in its table."""
     for param in params:
         value = values[param.name]
         if param.table is None or value is None:
@@ -159,6 +162,7 @@ def _check_ids(connection: sqlite3.Connection, params: Sequence[Param], values: 
 
 
 def _check_refusals(connection: sqlite3.Connection, operation: Operation, values: Mapping[str, Any]) -> None:
+    """Raises `Refused` if the query of one of the operation's refusals finds a row."""
     for refusal in operation.refusals:
         row = connection.execute(refusal.query, values).fetchone()
         if row is not None:
@@ -175,6 +179,7 @@ def _answer(connection: sqlite3.Connection, operation: Operation, values: dict[s
 def _part_of_answer(
     connection: sqlite3.Connection, show: Show, params: Sequence[Param], values: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """Returns the fields of the answer that one `Show` describes: the columns of one row, all rows, or a page with the total."""
     query = _query(show, params, values)
     if not show.many:
         record = connection.execute(query, values).fetchone()
@@ -197,7 +202,7 @@ def _query(show: Show, params: Sequence[Param], values: Mapping[str, Any]) -> st
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Yields the statements of a script: `executescript` would commit the open transaction."""
+    """Yields the statements of a script one by one, because `executescript` would commit the open transaction."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

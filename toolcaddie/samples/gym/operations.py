@@ -172,7 +172,7 @@ def text(name: str, description: str, *, most: int = 200, where: str | None = No
 
 
 def choice(name: str, description: str, *values: str, default: str | None = None) -> Param:
-    """Returns a parameter with fixed choices; in a list it filters the column of its name."""
+    """Returns a parameter with fixed choices. If the operation is a list, the parameter filters the column of its name."""
     schema = _schema("string", description, enum=list(values))
     return Param(name=name, schema=_with_default(schema, default), default=default, where=f"{name} = :{name}")
 
@@ -211,7 +211,8 @@ def month(name: str, description: str, *, where: str | None = None) -> Param:
 
 
 def ident(name: str, *, table: str, finder: str, noun: str | None = None) -> Param:
-    """Returns the parameter of a row's id; in a list it is a filter."""
+    """Returns a parameter that takes the id of a row in `table`. `finder` is the tool that returns such ids. If the operation is
+    a list, the parameter filters the column of its name."""
     noun = noun or name.removesuffix("_id").replace("_", " ")
     schema = _schema("integer", f"Id of the {noun}, from {finder}.", minimum=1, maximum=_LARGEST)
     return Param(name=name, schema=schema, where=f"{name} = :{name}", table=table, finder=finder)
@@ -277,7 +278,7 @@ def reading(
     refusals: Sequence[Refusal] = (),
     hints: Sequence[str] = (),
 ) -> Operation:
-    """Returns an operation that shows one thing with its parts, or figures."""
+    """Returns an operation that shows one thing with its parts, or that counts and adds up."""
     return Operation(
         name=name,
         description=description,
@@ -388,15 +389,17 @@ def remove(
 
 
 def row(key: str, view: str, condition: str) -> Show:
+    """Returns a part of the answer: one row of a view, under `key`."""
     return Show(key=key, query=f"SELECT * FROM {view} WHERE {condition}", many=False)
 
 
 def rows(key: str, query: str) -> Show:
+    """Returns a part of the answer: all rows of a query, under `key`."""
     return Show(key=key, query=query)
 
 
 def figures(query: str) -> Show:
-    """Returns a part of the answer: named numbers at the top."""
+    """Returns a part of the answer: the columns of the query's only row, as fields of the answer itself."""
     return Show(key="", query=query, many=False)
 
 
@@ -405,7 +408,7 @@ def refuse(query: str, message: str) -> Refusal:
 
 
 def free(param: Param, **changes: Any) -> Param:
-    """Returns the parameter without its filter, or with another name, default or description."""
+    """Returns a copy of the parameter that filters no list, with these fields changed. `description` changes its schema."""
     described = {**param.schema, "description": changes.pop("description", param.schema["description"])}
     return replace(param, schema=described, **{"where": None, **changes})
 

@@ -1,6 +1,7 @@
-"""The gym's made-up data: the same for the same seed and day, with days counted from that day.
+"""The made-up data of the sample gym. The same seed and day give the same data; all dates are relative to that day.
 
-Every active client has a goal, photo, note, document, diet, wearable, and points, so that any of them can be asked about.
+Every active client has a goal, photo, note, document, diet, wearable, and points, so that a request about any of these finds
+something.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Sample:
         self._shop()
         self._keeping(clients, active)
 
-    # Tools of the trade
+    # Helpers
 
     def _day(self, days: int) -> str:
         return (self._today + timedelta(days=days)).isoformat()

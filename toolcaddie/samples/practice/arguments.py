@@ -1,7 +1,8 @@
 """Fills the arguments of a tool from a message: by labels, choices, kinds of values, and key phrases. Used by the practice model.
 
-The rules apply one after the other, and a piece of the message is used for one argument only. An argument that no rule can fill
-gets its default, or is reported as missing.
+A slot is one argument of a tool; a mention is a name, date or other value in the message. The rules apply one after the other,
+and a piece of the message is used for one argument only. The last rule guesses, for required arguments only. If no rule finds a
+value, a required argument is reported as missing and an optional one is omitted.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def names_by_slot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
 
 
 def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
-    """Returns how well a name fits a slot. Signs are: the slot's word stands next to the name, "called" stands before a title,
-    "for" stands before a person or an 's after one."""
+    """Returns how well a name fits a slot. A name fits better if the slot's word stands next to it, if the slot takes a title and
+    "called" stands before the name, or if the slot takes a person and "for" stands before the name or an 's after it."""
     cue = {*facts.before(name.start, 1), *stems(facts.text[name.start : name.start + 6])}
     is_title = not cue.isdisjoint(stems("called named titled name title"))
     is_person = not cue.isdisjoint(("for", "to", "of", "from", "with", "by")) or facts.text[name.end :][1:2] == "s"
@@ -115,8 +116,8 @@ class Filled:
 def filled(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset()) -> Filled:
     """Returns a tool's arguments. `insist`: names of optional arguments to treat as required.
 
-    The surest rule is applied to all slots before the next rule is, so that a guess never takes a value that belongs to the label
-    of another slot. Required slots come before optional ones.
+    The surest rule comes first, and each rule is applied to all slots before the next one, so that a guess never takes a value
+    that belongs to the label of another slot. Required slots come before optional ones.
     """
     needed = {slot.name for slot in tool.slots if slot.required} | insist
     values: dict[str, Any] = {slot.name: facts.ids[slot.name] for slot in tool.slots if slot.name in facts.ids}
@@ -257,6 +258,8 @@ def _number_behind(thing: str, facts: Facts) -> Any:
 
 
 def _day(slot: Slot, facts: Facts, end: int) -> Any:
+    """Returns a date of the message, or one end of its period, in the form that the slot takes. `end`: 0 for the first date, -1
+    for the last."""
     by_month = "YYYY-MM" in slot.description and "DD" not in slot.description
     if dates := facts.free("date"):
         value, word = facts.take(dates[end]), dates[end].text.lower()
@@ -271,7 +274,7 @@ def _day(slot: Slot, facts: Facts, end: int) -> Any:
 
 
 def _shaped(mention: Mention, slot: Slot) -> Any:
-    """Returns the mention's value in the slot's unit and form: two weeks as 14 if it takes days."""
+    """Returns the mention's value in the unit and form of the slot: "two weeks" is 14 for a slot that takes days."""
     unit = next((_DAYS_IN[word] for word in slot.words if word in _DAYS_IN), 0)
     if slot.type in _NUMBERS and mention.kind == "period":
         first, last = map(date.fromisoformat, mention.value)
@@ -337,7 +340,7 @@ def _left_over(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 def salient_text(facts: Facts, own: Sequence[str] = ()) -> str:
-    """Returns the unused words of the message, without verbs, a tool's `own` words and stop words at both ends."""
+    """Returns the unused words of the message. Verbs, stop words and the tool's `own` words are removed at both ends."""
     pieces = [match[0] for match in re.finditer(r"[^\s,;:.!?\"“”]+", facts.text) if facts.is_free(*match.span())]
     small = [
         all(word in STOPS or stem(word) in VERBS or stem(word) in own for word in words(piece)) for piece in pieces

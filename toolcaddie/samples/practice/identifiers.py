@@ -1,5 +1,9 @@
 """Finds the identifiers that a tool takes (`client_id`): in the message, in earlier results, or with a tool that lists them. Used
-by the practice model."""
+by the practice model.
+
+A slot is one argument of a tool; its thing is what the identifier identifies (the client). A mention is a name, date or other
+value in the message. A finder is a tool that lists things with their identifiers.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,8 @@ class Unknown:
 
 
 def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolution:
-    """Resolves the identifiers that a tool takes."""
+    """Resolves the identifiers that a tool takes. `depth`: the number of tools for which this tool is to find an identifier, one
+    for the other; 0: the tool that fits the wish."""
     facts = scene.facts()
     required = [slot for slot in tool.slots if slot.is_id and slot.required]
     names = names_by_slot([*required, *(slot for slot in tool.slots if slot.is_naming)], facts)
@@ -80,8 +85,8 @@ def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolutio
 
 
 def _optional_ids(tool: KnownTool, scene: Scene) -> list[Slot]:
-    """Returns the optional identifiers worth finding: those whose thing the message names. If a tool that reads takes no required
-    identifier and the message has a name, all of its optional identifiers."""
+    """Returns the optional identifiers worth finding: those whose thing the message names. If the tool reads, takes no required
+    identifier, and the message has a name, these are all of its optional identifiers."""
     if any(slot.is_search for slot in tool.slots):
         return []
     reads_one = tool.reads and scene.is_named and not any(slot.is_id and slot.required for slot in tool.slots)
@@ -208,7 +213,7 @@ def _may_show(tool: KnownTool, scene: Scene) -> bool:
 
 def _lookup_arguments(finder: KnownTool, name: Mention | None, facts: Facts, own: Facts) -> Iterator[Filled]:
     """Yields arguments for a tool that may list the identifier: a search for `name`, then no search, then a search for each other
-    name."""
+    name. `facts` are those of the tool that takes the identifier, `own` those of the finder."""
     search = next((slot for slot in finder.slots if slot.is_search), None)
     needed = [slot for slot in finder.slots if slot.required and slot is not search]
     schema = {"properties": {slot.name: slot.schema for slot in needed}, "required": [slot.name for slot in needed]}

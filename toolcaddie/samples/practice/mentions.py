@@ -43,8 +43,8 @@ def mentions_of(
 ) -> tuple[Mention, ...]:
     """Returns all mentions in the order of the text. They do not overlap.
 
-    `name_stems`: stems of words in the names of the offered tools. A word of these is not a name even if it is capitalised.
-    `tool_stems`: stems of all words in the definitions of these tools. A word of these is not a name unless it is capitalised.
+    `name_stems`: stems of words in the names of the offered tools. Such a word is not a name, even if it is capitalised.
+    `tool_stems`: stems of all words in the definitions of these tools. Such a word is not a name unless it is capitalised.
     """
     mentions: list[Mention] = []
     for kind, finder, value_of in _FINDERS:
@@ -127,6 +127,8 @@ def _date(match: re.Match[str], today: date) -> str:
 
 
 def _weekday(today: date, weekday: int, direction: str) -> date:
+    """Returns the date of a weekday (0: Monday). `direction`: "last" for the one before today, "next" for the one after today;
+    otherwise today counts too."""
     ahead = (weekday - today.weekday()) % 7
     if direction == "last":
         return today - timedelta(days=7 - ahead)
@@ -142,6 +144,8 @@ def _moved(day: date, count: int, unit: str) -> date:
 
 
 def _period(match: re.Match[str], today: date) -> tuple[str, str]:
+    """Returns the first and the last day of a month ("in May"), of a number of units ("the last 10 days"), or of the week, month
+    or year before, after or around today ("this week")."""
     if match["month"]:
         first = date(int(match["year"] or today.year), _MONTHS[match["month"].lower()], 1)
         return str(first), str(_moved(first, 1, "month") - timedelta(days=1))
@@ -200,6 +204,8 @@ _NO_NAME = {*words(ENGLISH["words"]["no_name"]), "i'm", "i'd", *_MONTHS, *_DAYS}
 
 
 def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Yields the positions of names: capitalised words, except for one that is capitalised only because it begins a sentence, and
+    except for words of tools' names."""
     for match in _NAME.finditer(text):
         start, end = match.span(1)
         first, *other_words = match[1].split(" ")
@@ -214,8 +220,8 @@ def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, i
 
 
 def _uncommon(text: str, tool_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yields names typed without capitals: two or more words in a row that no tool uses, or one such word with an 's or after a
-    word like "for"."""
+    """Yields the positions of names typed without capitals: two or more words in a row that no tool uses, or one such word with
+    an 's or after a word like "for"."""
     run: list[re.Match[str]] = []
     for match in [*_LETTERS.finditer(text), None]:
         is_name = match is not None and _may_be_name(match[1], tool_stems)

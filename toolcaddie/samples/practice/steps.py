@@ -1,8 +1,8 @@
 """The next step of the practice model: tool calls or a text.
 
-The step depends on the conversation alone. The rules ask in this order: does a tool fit, was it called already, can another tool
-find a missing identifier? The conversation contains the earlier calls, so that no call is repeated; after `MAX_CALLS` calls the
-practice model stops.
+The step depends on the conversation alone (`Scene`). The rules ask in this order: does a tool fit, was it called already, can
+another tool find a missing identifier? The conversation contains the earlier calls, so that no call is repeated; after
+`MAX_CALLS` calls the practice model stops. A wish is what the user wants now; the trail is the list of calls made for it.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def _report(scene: Scene) -> Say:
 
 
 def _pursued(tool: KnownTool, scene: Scene) -> Step:
-    """Returns the next step towards the outcome of a tool. If the tool was called with success, its outcome is reported.
-    Otherwise it is called if its arguments are complete; else a tool that finds them is called, or the user is asked."""
+    """Returns the next step towards the outcome of the tool that fits. After a call with success the step is a report of the
+    outcome. Before, it is the step of `_towards`; a call that failed is repeated only with other arguments."""
     calls = scene.calls_of(tool.name)
     if calls and not calls[-1].failed:
         return _outcome_sentence(tool, calls[-1], scene)
@@ -187,6 +187,8 @@ def _pursued(tool: KnownTool, scene: Scene) -> Step:
 
 
 def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
+    """Returns the call of a tool if its arguments are complete; otherwise calls that find missing identifiers, or a question for
+    the user. `insist`: optional arguments to treat as required."""
     resolution = resolution_of(tool, scene)
     if resolution.calls:
         return resolution.calls
@@ -200,8 +202,8 @@ def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
 
 def _outcome_sentence(tool: KnownTool, past_call: PastCall, scene: Scene) -> Say:
     text = answer.outcome(tool.name, past_call.content)
-    in_vain = scene.wish.mood == "orders" and tool.reads and READ not in scene.wish.families
-    return Say(text=answer.only_looked(text) if in_vain else text)
+    wanted_a_change = scene.wish.mood == "orders" and READ not in scene.wish.families
+    return Say(text=answer.only_looked(text) if wanted_a_change and tool.reads else text)
 
 
 def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:

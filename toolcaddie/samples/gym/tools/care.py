@@ -1,4 +1,7 @@
-"""Looking after clients: diets, papers, goals, photos, notes, classes, appointments, devices."""
+"""The sample gym's tools for the care of clients: diets, documents, goals, photos, notes, classes, appointments, wearables.
+
+Each tool is an `Operation`, which `database.py` runs. `TOOLS` has the operations by category.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The house itself: the eight tools that are always sent, rooms, machines, and the gym's own fields."""
+"""The sample gym's tools for the house: the eight core tools, which every request gets, and those for rooms, machines and the
+fields that the gym added to its records.
+
+Each tool is an `Operation`, which `database.py` runs. `TOOLS` has the operations by category.
+"""
 
 from __future__ import annotations
 

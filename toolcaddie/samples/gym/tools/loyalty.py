@@ -1,4 +1,8 @@
-"""Keeping clients: who is engaged and who drifts away, challenges, points and rewards, surveys."""
+"""The sample gym's tools for keeping clients: engagement and the risk that a client leaves, challenges, points and rewards,
+surveys.
+
+Each tool is an `Operation`, which `database.py` runs. `TOOLS` has the operations by category.
+"""
 
 from __future__ import annotations
 

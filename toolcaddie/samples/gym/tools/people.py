@@ -1,4 +1,7 @@
-"""The people: clients and what they signed, who came today, trainers, staff and what they earn."""
+"""The sample gym's tools for people: clients and their memberships, attendance, trainers, staff and salaries.
+
+Each tool is an `Operation`, which `database.py` runs. `TOOLS` has the operations by category.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Selling: money that came in, plans, offers, leads, enquiries, referrals, campaigns, guests, the shop."""
+"""The sample gym's tools for sales: revenue, plans, offers, leads, enquiries, referrals, campaigns, guests, the shop.
+
+Each tool is an `Operation`, which `database.py` runs. `TOOLS` has the operations by category.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +188,7 @@ OFFERS: tuple[Operation, ...] = (
             ),
             refuse(
                 "SELECT 1 WHERE :ends_on < coalesce(:starts_on, today())",
-                "The offer would end before it starts; mend the dates.",
+                "The offer would end before it starts; correct the dates.",
             ),
         ),
     ),
@@ -200,7 +203,7 @@ OFFERS: tuple[Operation, ...] = (
         refusals=(
             refuse(
                 "SELECT 1 FROM offers WHERE id = :offer_id AND coalesce(:ends_on, ends_on) < coalesce(:starts_on, starts_on)",
-                "The offer would end before it starts; mend the dates.",
+                "The offer would end before it starts; correct the dates.",
             ),
         ),
     ),
