@@ -99,9 +99,9 @@ Data = dict[str, Any]
 class Trail:
     """The sink of events that writes the audit trail. Raises `AuditError` if the log cannot write.
 
-    `durable` sets the events at which `emit` waits until their rows are on disk. With `intent`, it waits before a tool runs. With
-    `answer`, it also waits at the end of a run, so that no answer is returned whose rows could still be lost. In both cases it
-    waits if a run pauses until a person approves a call.
+    `durable` sets the events at which `emit` waits until their rows are on disk. With `intent`, it waits before each call that
+    may change something, at a person's answer, and if a run pauses until a person approves a call. With `answer`, it also waits
+    at the end of a run, so that no answer is returned whose rows could still be lost.
 
     The rows of a run are numbered from 1. If another process continues the run, it reads the last number from the log.
     """
@@ -120,6 +120,7 @@ class Trail:
         """Run id -> number of the run's last row, for active runs. If a run is evicted, the number is read from the log again."""
 
     async def emit(self, event: RunEvent) -> None:
+        """Appends the event's row to the log. Events that are not stored are ignored."""
         if type(event) not in _DATA:
             return
         if isinstance(event, _AFTER_OTHERS) or (event.run_id not in self._last and not isinstance(event, RunStarted)):
@@ -196,6 +197,8 @@ def _run_started(event: RunStarted) -> Data:
 
 
 def _request_classified(event: RequestClassified) -> Data:
+    """Data of the first stage, a model call that names the categories of a request. `how`: asked, kept (from the turn before) or
+    failed."""
     classification = event.classification
     return {
         "how": classification.how,
@@ -208,6 +211,12 @@ def _request_classified(event: RequestClassified) -> Data:
 
 
 def _tools_selected(event: ToolsSelected) -> Data:
+    """Data of the selection of tools: the selected tools with their reasons, and the dropped ones with the stage that dropped
+    them.
+
+    `matched`: the categories that fitted the request. `starved`: those of them that got no tool. `shadowed`: catalog tools that
+    the client replaced by its own tools of the same names.
+    """
     selection = event.selection
     clean = _are_clean(selection.tools)
     return {
@@ -226,6 +235,13 @@ def _tools_selected(event: ToolsSelected) -> Data:
 
 
 def _tools_delivered(event: ToolsDelivered) -> Data:
+    """Data of the delivery, the way in which the selected tools are sent to the model.
+
+    `slim`: tools with a shortened schema. `reused`: True if the provider's cached prefix is still valid. `deferred`: tools that
+    the model sees only after a message reveals them. `allowed`: the tools that may be called. `added_by`, `later_by`: the place
+    where added tools, and tools that join later, are announced. `options` and `bill`: the costs that the planner compared and
+    expects.
+    """
     delivery = event.delivery
     return {
         "round": event.round,
@@ -247,6 +263,8 @@ def _tools_delivered(event: ToolsDelivered) -> Data:
 
 
 def _option(option: DeliveryOption) -> Data:
+    """Data of a delivery that the planner compared. `rebilled`: tokens of the conversation that it makes the provider bill in
+    full; `expected`: the cost of the tools until the conversation ends, in tokens of fresh input."""
     return {
         "name": option.name,
         "strategy": option.strategy,
@@ -259,6 +277,7 @@ def _option(option: DeliveryOption) -> Data:
 
 
 def _bill(bill: ExpectedBill) -> Data:
+    """Data of the expected bill for the next request: tokens read from the cache, written to it, and billed without it."""
     return {"read": bill.read, "written": bill.written, "plain": bill.plain, "dollars": bill.dollars}
 
 
@@ -285,6 +304,7 @@ def _attempts(attempts: Sequence[Attempt]) -> Data:
 
 
 def _attempt(attempt: Attempt) -> Data:
+    """Data of one request to a model, if an answer took several. `how`: the step that was to force a tool call, or `plain`."""
     return {
         "provider": attempt.provider,
         "model": attempt.model,
@@ -301,6 +321,7 @@ def _meta_called(event: MetaCalled) -> Data:
 
 
 def _call_decided(event: CallDecided) -> Data:
+    """Data of the policy's decision about a call. `dropped`: arguments from the model that only the application may set."""
     decision = event.decision
     return {
         "id": event.call.id,
@@ -314,6 +335,8 @@ def _call_decided(event: CallDecided) -> Data:
 
 
 def _approval_closed(event: ApprovalClosed) -> Data:
+    """Data of a question about a call that a person has answered or that has expired. `asked`, `closed`: seconds since the
+    epoch."""
     approval = event.approval
     return {
         "id": approval.call_id,
@@ -437,6 +460,7 @@ def _call(call: ToolCall) -> Data:
 
 
 def _result(result: ToolResult) -> Data:
+    """Data of a tool's result. `cached`: it is the stored result of an equal call; `tries`: executions, if there were several."""
     row: Data = {"content": _json_or_text(shown_text(result.content)), "bytes": _length(result.content)}
     if media := media_of(result.content):
         row["media"] = [_media_digest(block) for block in media[:_MEDIA]]

@@ -271,6 +271,7 @@ def checked_url(text: str) -> URL:
 
 
 def _checked(url: URL) -> URL:
+    """Returns a URL that may be fetched. Raises `OutboundError` for any other."""
     if url.scheme not in ("http", "https"):
         raise OutboundError(
             f"{_safe(url)}: only http and https are fetched, not {url.scheme or 'a URL without scheme'!r}"

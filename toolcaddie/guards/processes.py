@@ -258,6 +258,7 @@ class _Reader:
             self.closed.set_result(None)
 
     def _more(self) -> None:
+        """Reads the bytes that have arrived; closes the pipe at its end."""
         try:
             chunk = os.read(self._file.fileno(), _CHUNK)
         except BlockingIOError:

@@ -34,6 +34,7 @@ _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def main() -> None:
+    """Runs the command, waits for its end or the order to end it, and kills its descendants."""
     control, status, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     for descriptor in (control, status):
         os.set_inheritable(descriptor, False)

@@ -39,6 +39,7 @@ class RequestMoreTools:
         return (_by_category if offer.expand_by == "categories" else _by_query)(offer.categories)
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the new tools for the words and categories of the call. Categories that the model may not ask for are named."""
         askable = [name for name in scene.view.category_names() if scene.expandable is None or name in scene.expandable]
         categories = [name for name in arguments.get("categories", ()) if isinstance(name, str)]
         valid = [name for name in categories if name in askable]

@@ -194,6 +194,7 @@ class StructlogSink:
         )
 
     def _classified(self, event: RequestClassified) -> None:
+        """Logs the first stage, a model call that names the categories of a request."""
         classification = event.classification
         log = self._log.warning if classification.how == "failed" else self._log.info
         log(
@@ -209,6 +210,7 @@ class StructlogSink:
         )
 
     def _selected(self, event: ToolsSelected) -> None:
+        """Logs the selection of tools; only at level debug if all tools were selected without any match."""
         selection = event.selection
         nothing_to_choose = len(selection.tools) == selection.catalog_size and not selection.matched
         log = self._log.debug if nothing_to_choose else self._log.info
@@ -224,6 +226,7 @@ class StructlogSink:
         )
 
     def _delivered(self, event: ToolsDelivered) -> None:
+        """Logs the delivery, the way in which the selected tools are sent to the model."""
         delivery = event.delivery
         # `told`: names of the tools that a message announces to the model (`Delivery.added`). The field is not called `added`,
         # because `added` is a number in the line `meta_tool`.
@@ -256,6 +259,7 @@ class StructlogSink:
         )
 
     def _meta(self, event: MetaCalled) -> None:
+        """Logs the call of a meta tool, with which the model finds or requests other tools."""
         request = _arguments(event.call)
         self._log.info(
             "meta_tool",

@@ -135,6 +135,7 @@ class PrometheusSink:
             self.no_match.inc()
 
     def _delivered(self, event: ToolsDelivered) -> None:
+        """Remembers the tokens that the following requests of the run save."""
         numbers = self._runs.get(event.run_id)
         if numbers is not None:
             numbers.saved = max(0, event.delivery.tokens_all - event.delivery.tokens)
@@ -147,6 +148,7 @@ class PrometheusSink:
             self.tokens_saved.inc(numbers.saved if event.tools else 0)
 
     def _answered(self, event: ModelAnswered) -> None:
+        """Counts an answer of a model. `event.provider` is empty if the provider that was asked has answered."""
         numbers = self._runs.get(event.run_id)
         model = self._models.of(event.model)
         provider = self._providers.of(event.provider or (numbers.provider if numbers else ""))
@@ -195,6 +197,7 @@ class PrometheusSink:
         self.limits.labels(event.limit).inc()
 
     def _ended(self, run_id: str, status: str, state: RunState | None) -> None:
+        """Counts a run that has ended or paused. `state` None: it failed before there was a state."""
         numbers = self._runs.pop(run_id) or _RunNumbers(preset=_RESUMED)
         self.runs.labels(status, numbers.preset).inc()
         self.expansions.observe(numbers.expansions)

@@ -112,6 +112,7 @@ class OpenTelemetrySink:
             run.request, run.requested_at = event, time.time_ns()
 
     def _answered(self, event: ModelAnswered) -> None:
+        """Records the span of a model call."""
         run = self._runs.get(event.run_id)
         if run is None:
             return
@@ -138,6 +139,7 @@ class OpenTelemetrySink:
             run.span.add_event("meta_tool", {GEN_AI_TOOL_NAME: event.call.name, ADDED_TOOLS: len(event.added)})
 
     def _called(self, event: CallFinished) -> None:
+        """Records the span of a tool call."""
         run = self._runs.get(event.run_id)
         if run is None:
             return
@@ -196,6 +198,7 @@ class OpenTelemetrySink:
         self._ended(event.run_id, "failed")
 
     def _ended(self, run_id: str, status: str) -> None:
+        """Ends the span of a run."""
         run = self._runs.pop(run_id)
         if run is not None:
             run.span.set_attribute(STATUS, status)

@@ -86,6 +86,7 @@ class ModelHandler:
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
     async def handle(self, exchange: Exchange, caller: Caller) -> None:
+        """Reads the body and answers the request."""
         if HEADER in exchange.headers and (refusal := key_refusal(exchange.headers[HEADER])):
             await exchange.refuse(refusal)
             return
@@ -246,6 +247,7 @@ class ModelHandler:
     async def _answer_whole(
         self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
+        """Answers with the whole result of the run. `marks` records whether tools have run, for an error that follows."""
         head = _head(door_request, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)

@@ -5,8 +5,9 @@ that the process holds in the database as long as it lives. The entry that a req
 
     none                                   the request runs
     a run of a live process                409: it is under way
-    a run of a process that is gone        it runs again if the trail, the record of all runs, shows that it intended no call
-                                           (an intent is recorded before each call), else 422: its outcome is unknown
+    a run of a process that is gone        it runs again if it has intended no call, else 422: its outcome is unknown. The
+                                           intent is a row in the trail, the record of all runs, written before each call
+                                           of a tool that may change something
     an answer                              the answer, without a run
     any of these, for another request      422
 
@@ -84,7 +85,7 @@ class _AnsweredEntry(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
 
 
 class _UnknownEntry(msgspec.Struct, frozen=True, kw_only=True, tag="unknown"):
-    """Entry of a run that broke off after it intended a call: its effects are unknown, so it never runs again."""
+    """Entry of a run that broke off after it intended a call. The effects of the run are unknown, so it is never repeated."""
 
     body: bytes
     """The digest of the request."""
@@ -101,7 +102,7 @@ def new_run_id() -> str:
 
 
 async def has_intended_call(event_log: EventLog, run_id: str) -> bool:
-    """Returns True if a run intended a call, so that a tool may have run, or if the trail cannot be read."""
+    """Returns True if a run intended a call that may have changed something, or if the trail cannot be read."""
     try:
         return bool(await event_log.records([run_id], ["call_intended"]))
     except StorageError:
@@ -195,7 +196,7 @@ class Once:
         return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
     async def _may_have_acted(self, entry: _RunningEntry) -> bool:
-        """Returns True if the run may have called a tool.
+        """Returns True if a call of the run may have changed something.
 
         This includes a run of another process that is not in the trail, because it is unknown whether it never began or its
         events were deleted.
@@ -280,6 +281,7 @@ class _Recorder:
         return send_recorded
 
     async def _take(self, message: MutableMapping[str, Any]) -> None:
+        """Records a message of the answer: its status and headers, or a piece of its body."""
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], tuple(message["headers"])
             return

@@ -80,6 +80,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- the connection ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accepts the connection, or refuses it if too many connections are open and none of them can be closed."""
         super().connection_made(transport)
         self._started_at = self.loop.time()
         if len(self.connections) > self.bounds.connections and not self._make_room():
@@ -112,6 +113,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- what arrives ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        """Counts the bytes, passes them to the parser, and refuses a request that is beyond the bounds or invalid."""
         if self._phase == "refused" or self._answered_early():
             self._drop(len(data))
         if self._phase == "refused" or (self._phase == "idle" and not data.strip(b"\r\n")):
