@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.control.policy.every import EveryPolicy
 from toolcaddie.control.results.retry import Retry
 from toolcaddie.control.results.timeout import Timeout
 from toolcaddie.control.results.truncate import Truncate
@@ -83,6 +84,13 @@ async def keywords(messages: Sequence[Any], view: Any) -> list[str]:
     ]
 
 
+class ByteMask(AllowAll):
+    """Shows every tool by a mask with one byte for each, the type that `Policy.visible` declares."""
+
+    def visible(self, catalog: Any, principal: Any) -> Any:
+        return b"\1" * len(catalog)
+
+
 OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     (SOURCE, "functions", lambda: FunctionSource("sums", [add])),
     (SOURCE, "definitions", lambda: DefinitionSource("known", [Tool(name="a", source="known")], origin="x")),
@@ -92,6 +100,7 @@ OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     (MIDDLEWARE, "retry", lambda: Retry(1)),
     (MIDDLEWARE, "timeout", Timeout),
     (POLICY, "allow", AllowAll),
+    (POLICY, "every", lambda: EveryPolicy(ByteMask())),
     (APPROVER, "quiet", Quiet),
     *((RANKER, name, partial(Registry().make, "ranker", name)) for name in Registry().names("ranker")),
     (SINK, "log", StructlogSink),
