@@ -29,7 +29,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all without a name")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; without names: all")
     parser.add_argument(
         "--quick", action="store_true", help="fewer repetitions: some minutes instead of half an hour, and more noise"
     )

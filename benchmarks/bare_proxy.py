@@ -15,6 +15,7 @@ import uvicorn
 
 
 def proxy(upstream: str) -> Callable[..., Any]:
+    """Returns an ASGI application that sends each request to `upstream` and passes the answer on piece by piece."""
     session: list[aiohttp.ClientSession] = []
 
     async def app(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:

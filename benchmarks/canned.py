@@ -18,7 +18,7 @@ _CREATED = 1_700_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canned:
-    """One wire's answers."""
+    """The answer in the format of one API."""
 
     plain: bytes
     events: tuple[bytes, ...]

@@ -2,8 +2,8 @@
 
 python -m benchmarks.costs [--quick] [--tuning]
 
-The scripts are drawn from `FINAL_SEED`, which was not used for tuning. With `--tuning`, they are drawn from the seed that was.
-docs/costs.md explains the simulation and the columns.
+The scripts are drawn with `FINAL_SEED`, which was not used when the strategies were tuned. With `--tuning`, they are drawn with
+`TUNING_SEED`, which was. docs/costs.md explains the simulation and the columns.
 """
 
 from __future__ import annotations

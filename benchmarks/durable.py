@@ -1,8 +1,9 @@
 """The cost of waiting until the rows of an answer are on disk: python -m benchmarks.durable
 
-Equal runs, which call no tool, take turns with two settings of the trail in one SQLite file. With `[storage] durable = "intent"`,
-a trail waits for the disk before a call acts; with "answer", it also waits at the end of each answer. The model answers at once,
-so the time of a run is that of Toolcaddie and the disk. The figures are milliseconds.
+The trail records the events of runs. Equal runs, which call no tool, take turns with two settings of the trail in one SQLite
+file. With `[storage] durable = "intent"`, the trail waits for the disk before the call of a tool acts; with "answer", it also
+waits at the end of each answer. The model answers at once, so the time of a run is that of Toolcaddie and the disk. The figures
+are milliseconds.
 """
 
 from __future__ import annotations

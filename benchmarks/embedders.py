@@ -1,8 +1,9 @@
-"""The cost of vectors from the local model: the text of a request, the model's start, and 1,000 tools, on one core.
+"""The cost of the local sentence model that turns texts into vectors, on one core: its start, the vector of a request, and the
+vectors of 1,000 tools.
 
 OPENBLAS_NUM_THREADS=1 python -m benchmarks.embedders
 
-Numpy uses as many threads as this variable allows; onnxruntime uses one.
+The model runs with numpy or with onnxruntime. Numpy uses as many threads as this variable allows; onnxruntime uses one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ REQUESTS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The figures of a runtime. The `cpu` columns are the thread's own time, which other work on the machine affects less."""
+    """The figures of a runtime, numpy or onnx. The `p50` and `p99` figures are those of a request's vector; those with `cpu` are
+    the thread's own time, which other work on the machine affects less."""
 
     runtime: str
     load_s: float

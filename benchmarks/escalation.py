@@ -5,14 +5,15 @@ python -m benchmarks.escalation [--quick]
 
 The models are scripted and answer behind real HTTP servers. They fail as follows:
 
-- A request that forces by words alone, with or without a nudge, is answered without a tool call with probability p,
+- A request that asks for a tool call in words alone, with or without a nudge, is answered without a tool call with probability p,
   independently each time. Real models do not fail independently: they overlook again a tool that they overlooked before. So a
-  second table repeats p = 0.5 with stubborn requests: half of the failures are requests that no words change, the others are as
-  before.
-- A server that honours choices always calls a tool if the choice is `required` or a named tool; one that ignores choices treats
-  such a request as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
-- A call, once made, is the right one, and the servers answer at once. Added milliseconds are CPU time of client and server, both
-  in this process, so that other work on the machine does not show; with a real model, add its time for every further call.
+  second table repeats p = 0.5 with stubborn requests: half of the failures are requests that fail whatever the words are, the
+  others are as before.
+- A server that honours choices always calls a tool if `tool_choice` is `required` or a named tool; a server that ignores choices
+  treats such a request like words alone. A server with JSON schemas always answers with JSON that fits the schema; a server
+  without them treats such a request like words alone too.
+- Every call that is made is the right one, and the servers answer at once. Added milliseconds are CPU time of client and server,
+  both in this process, so that other work on the machine does not show; with a real model, add its time for every further call.
 - The fallback is a second server of the same kind with p = 0.2 and an escalation of its own, 3 attempts.
 
 "known server": the capability table has a row for the server. "unknown server": it has none, and the provider learns what the
@@ -77,6 +78,7 @@ class Kind:
 
     @property
     def row(self) -> Mapping[str, str]:
+        """The row of the capability table for this kind of server."""
         choice = "honoured" if self.honours_choice else "ignored"
         return {"required": choice, "named": choice, "json_schema": "alone" if self.has_schema else "no"}
 
@@ -112,11 +114,14 @@ _WORDS = {"required": "ignored", "named": "ignored", "json_schema": "no"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
+    """The figures of a strategy with one model and one kind of server."""
+
     model: str
     kind: str
     p: float
     strategy: str
     success: float
+    """The share of requests with a tool call."""
     gain: float
     """Requests with a tool call, divided by those of a single attempt, minus 1."""
     calls: float
@@ -128,7 +133,8 @@ class Row:
 
 
 class Model:
-    """A scripted model that ignores its tools with probability `p`."""
+    """A scripted model that ignores its tools with probability `p`. `stubborn` is the part of `p` that no further attempt
+    changes."""
 
     def __init__(self, name: str, kind: Kind, p: float, *, stubborn: float, seed: int) -> None:
         self.name = name
@@ -207,6 +213,8 @@ def _goal_of(model: str, kind: Kind, p: float, strategy: Strategy) -> float | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
+    """The outcome, the number of model calls and the CPU seconds of each request."""
+
     succeeded: Sequence[bool]
     calls: Sequence[int]
     seconds: Sequence[float]

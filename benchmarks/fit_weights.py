@@ -2,9 +2,10 @@
 
 python -m benchmarks.fit_weights [--write]
 
-The same number of requests is drawn from the development part of each set with a fixed seed, so that no set outvotes another.
-`--write` puts the result into `toolcaddie/selection/weights.toml`. It differs from the shipped weights only if the gain on
-requests not used for fitting is more than chance.
+A word ranker scores tools by the words of the request; a weight says how much its scores count. The same number of requests is
+drawn from the development part of each set with a fixed seed, so that every set counts the same. `--write` puts the result into
+`toolcaddie/selection/weights.toml`. It differs from the shipped weights only if the gain on requests not used for fitting is more
+than chance.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def main() -> None:
 
 
 def _cases(folder: Path, name: str) -> tuple[list[Case], dict[str, float]]:
+    """Returns the cases of a labelled set for fitting, and the shipped weights by ranker."""
     catalog = Catalog.of(read_tools(folder / "tools.jsonl"), check_schemas=False)
     view, selector = View(catalog=catalog), Selector(PRESETS["default"].selection)
     requests = [request for request in read_requests(folder / "queries.dev.jsonl") if request.gold]

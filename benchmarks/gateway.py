@@ -70,7 +70,7 @@ CASES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The medians of a server in a case, or a `note` that says why there are none."""
+    """The medians of a server in a case, or a `note` with the reason why there are none."""
 
     case: Case
     server: str

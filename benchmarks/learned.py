@@ -1,4 +1,5 @@
-"""The gain of a log of past requests for selection, compared with the learning baselines that come with the labelled sets.
+"""The gain of a log of past requests for selection (docs/learning.md), compared with the learning baselines that come with the
+labelled sets.
 
 python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--signals plain] [--by words] [--sets toole,seal] [--every 3]
     [--foreign] [--cost]
@@ -48,14 +49,18 @@ LARGE = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a labelled set, in the forms that our selector and the baselines read."""
+    """The tools and requests of a labelled set, in the forms that our selector and the baselines read."""
 
     name: str
     catalog: Catalog
     requests: Sequence[LabelledRequest]
+    """The requests of the dev part, on which selection is measured."""
     logged: Sequence[LabelledRequest]
+    """The requests of the train part, from which logs are drawn."""
     wire: Sequence[Mapping[str, Any]]
+    """The tools as the baselines read them."""
     train: Sequence[Mapping[str, Any]]
+    """The train part as the baselines read it."""
 
     def log(self, baselines: Any, count: int | str, seed: int) -> list[LabelledRequest]:
         """Returns the requests that the baselines draw with this seed."""
@@ -163,6 +168,7 @@ def _selector(experience: Experience | None, signals: str, embedder: Embedder | 
 
 
 def _warm(rank: Any, part: Part) -> Rank:
+    """Returns a function with a baseline's answers, after the baseline has embedded all requests, if it embeds any."""
     if hasattr(rank, "prefetch"):
         rank.prefetch(
             [(row.messages[-1].text, [f"{m.role}: {m.text}" for m in row.messages[:-1]]) for row in part.requests]

@@ -1,10 +1,12 @@
-"""Figures for features deliberately not built: a bigger budget, no minimum of two, a list of categories in the prompt.
+"""Figures for features deliberately not built: a bigger budget, no minimum of two tools per category, and a list of categories in
+the prompt.
 
 python -m benchmarks.left_out
 
-With preset `budget`, each of the gym's 129 tools that belong to a category is the right tool of one case. The first stage names
-the tool's category, or a wrong one (its neighbour); then the model may request the right category once. Nothing is random and no
-model is called. So this does not measure how much worse a small model chooses among 16 tools than among 8.
+The preset `budget` has a first stage, which names categories, and sends only tools of these, at most 8. Each of the sample gym's
+129 tools that belong to a category is the right tool of one case. The first stage names the tool's category, or a wrong one (its
+neighbour); then the model may request the right category once. Nothing is random and no model is called. So this does not measure
+how much worse a small model chooses among 16 tools than among 8.
 """
 
 from __future__ import annotations
@@ -39,11 +41,13 @@ class Reach:
     right: float
     """The share if the first stage names the right category."""
     wrong: float
-    """The share if it names a wrong one."""
+    """The share if the first stage names a wrong category."""
     mended: float
-    """The share if it names a wrong one and the model then requests the right one."""
+    """The share if the first stage names a wrong category and the model then requests the right one."""
     tokens: float
+    """Tokens of the definitions if the first stage names the right category."""
     mended_tokens: float
+    """Tokens of the definitions after the model has requested the right category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

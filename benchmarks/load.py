@@ -31,7 +31,8 @@ class Measured:
 
 
 class Load:
-    """Sends the same bodies to servers; keeps its connections between blocks, as clients do."""
+    """Sends the same bodies to servers. The connections of `session` stay open between blocks of requests, as those of clients
+    do."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -39,7 +40,8 @@ class Load:
     async def block(
         self, server: Server, bodies: Sequence[bytes], *, connections: int, requests: int, seconds: float
     ) -> Measured:
-        """Sends at most `requests` requests; none begins after `seconds`. Raises `WrongAnswerError`."""
+        """Sends at most `requests` requests, none of which begins after `seconds`. Raises `WrongAnswerError` if an answer is not
+        the expected one."""
         times: list[float] = []
         waiting = itertools.islice(itertools.cycle(bodies), requests)
         cpu, started = server.cpu_seconds(), time.perf_counter()

@@ -51,6 +51,7 @@ STARTS = 50
 """Requests whose start is timed."""
 
 _MANY = 4
+"""Rounds of the long runs; the short runs have one."""
 _MEMORY_RUNS = 10
 """Requests whose memory is measured one by one."""
 
@@ -60,8 +61,11 @@ class Row:
     """CPU milliseconds, medians over the repetitions."""
 
     sinks: str
+    """The receivers of the run's events, or `none`."""
     tools: str
+    """`read` if the called tool only reads, otherwise `write`."""
     round_ms: float
+    """CPU of one round: a model call and a tool call."""
     run_ms: float
     """CPU of a whole run with one round and an answer."""
     goal_ms: float = GOAL_MS
@@ -112,6 +116,7 @@ async def _row(sinks: bool, read_only: bool, repetitions: int, runs: int) -> Row
 
 
 def starts(requests: int = STARTS) -> list[Start]:
+    """Measures the start of requests for two presets with 500 and 1,000 tools."""
     with _discarded_log():
         return [
             uvloop.run(_start(tools, preset, requests)) for tools in MANY_TOOLS for preset in ("compact", "default")
@@ -149,12 +154,15 @@ async def _start(tools: int, preset: str, requests: int) -> Start:
 
 
 async def _started_ms(runtime: Runtime, asked_at: list[float], number: int) -> float:
+    """Returns the CPU milliseconds from the start of a run to its model call. The scripted model writes the time of the call into
+    `asked_at`."""
     started = time.process_time()
     await runtime.run(_message(number))
     return (asked_at[-1] - started) * 1000
 
 
 async def _highest_bytes(runtime: Runtime, provider: ScriptedProvider, number: int) -> float:
+    """Returns the peak memory of one run beyond the memory that was in use before it."""
     before = await _traced(provider)
     tracemalloc.reset_peak()
     await runtime.run(_message(number))
@@ -194,6 +202,7 @@ class _Script:
 
 
 async def _cpu_ms(runtime: Runtime, provider: ScriptedProvider, script: _Script, *, rounds: int, runs: int) -> float:
+    """Returns the CPU milliseconds of one run with this number of rounds, mean over the runs."""
     script.rounds, script._asked = rounds, 0
     provider.requests.clear()
     gc.collect()

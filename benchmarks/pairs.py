@@ -1,4 +1,5 @@
-"""Compares two states of the code: before and after take turns, and each turn gives one ratio per figure.
+"""Compares the speed of two states of the code: before and after a change. Both are measured in turns, and each pair of turns
+gives one ratio per figure, after to before.
 
     git worktree add ../before v0.1.0
     python -m benchmarks.pairs ../before --pairs 40
@@ -92,7 +93,8 @@ def compared(figure: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
 
 
 def _rank(count: int) -> int:
-    """Returns the order statistic that bounds the median from below with 97.5 % (sign test), 0 if there are too few pairs."""
+    """Returns the index of the sorted value that is below the true median with a probability of 97.5 % (sign test); 0 if there
+    are too few pairs."""
     below, rank = 0.0, -1
     while rank + 1 < count // 2 and below + math.comb(count, rank + 1) / 2**count <= 0.025:
         rank += 1
@@ -101,7 +103,7 @@ def _rank(count: int) -> int:
 
 
 def _turns(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figures, Figures]]:
-    """Yields pairs of figures; the state that begins changes from pair to pair."""
+    """Yields pairs of figures. The states take turns in being measured first. `first` is the number of the first pair."""
     for number in range(first, first + count):
         order = (0, 1) if number % 2 == 0 else (1, 0)
         figures = {place: turns[place]() for place in order}
@@ -135,6 +137,7 @@ def _worker(tree: Path, name: str) -> Iterator[Turn]:
 
 
 def _figures(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    """Yields the figures of a benchmark's rows. Each is named by the benchmark, the row's labels and the column."""
     for row in rows:
         labels = [f"{key}={value}" for key, value in row.items() if isinstance(value, str | int) and key != "calls"]
         for figure in _FIGURES:

@@ -36,12 +36,13 @@ _CLOCK = "checked_in_at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A request, the calls made for it, and what is wrong with them; empty if it was completed."""
+    """A request of the gym's list, and the calls that the practice model made for it."""
 
     request: PracticeRequest
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
     answer: str
     wrong: str = ""
+    """The reason why the request does not count as completed; empty: it was completed."""
 
 
 async def attempts(seed: int, *, day: date = DAY) -> list[Attempt]:
@@ -79,7 +80,8 @@ def _calls(result: RunResult) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _missing(expected: Sequence[tuple[str, Mapping[str, Any]]], calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Returns the first expected call that was not made, in order; further arguments are allowed."""
+    """Returns a text that names the first expected call that was not made in its order, or an empty text. Other calls in between
+    and further arguments are allowed."""
     actual_calls = iter(calls)
     for name, arguments in expected:
         if not any(one == name and arguments.items() <= actual.items() for one, actual in actual_calls):

@@ -41,7 +41,7 @@ class Row:
 
 
 def run(rounds: int = ROUNDS, calls: int = CALLS) -> list[Row]:
-    """Runs all clients in turns within one process, so that other work on the machine affects all of them."""
+    """Runs the two clients of each API in turns within one process, so that other work on the machine affects both of them."""
     with Upstream() as upstream:
         return uvloop.run(_measured(upstream.root, rounds, calls))
 
@@ -90,6 +90,7 @@ _BODIES = {
 
 
 def _forwards(contest: Contest, kind: str) -> list[Call]:
+    """Returns a call that passes an answer through unread, if our adapter can do that for this kind of request."""
     provider = contest.ours
     if not isinstance(provider, OpenAIChat) or kind not in _BODIES:
         return []

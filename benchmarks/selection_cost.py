@@ -30,9 +30,12 @@ BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
 DILUTED = ("rrf_lex", "minilm", "rrf")
 """Baselines whose recall is measured in the larger catalogs too."""
 CHANGES = 50
+"""The number of tools that are added, and of those that are removed."""
 PICKED = 24
+"""The number of tools that a baseline returns."""
 
 Spent = tuple[float, float]
+"""Wall-clock time and thread time, in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,7 @@ def _cost(
 
 
 def _diluted(sets: Path, size: int) -> tuple[View, Sequence[LabelledRequest]]:
+    """Returns a catalog with the tools of the set `toole` and as many others as its size needs, and the requests of the set."""
     tools, requests = read_tools(sets / "toole" / "tools.jsonl"), read_requests(sets / "toole" / "queries.dev.jsonl")
     names = {tool.name for tool in tools}
     files = sorted((sets / "scale_catalog").glob("tools*.jsonl"))

@@ -49,15 +49,20 @@ SEVERAL = ("toole_multi", "seal")
 """Labelled sets whose requests need several tools."""
 
 MEANS = {"lexical": 0.835, "plain": 0.86, "embedding": 0.89}
+"""Goals for the mean recall@5 of all sets."""
 DILUTIONS = {"lexical": 0.47, "plain": 0.54, "embedding": 0.69}
+"""Goals for recall@5 on the set `toole` in the largest catalog."""
 BEHIND = {"lexical": 0.005, "embedding": 0.01}
 """Goal: the largest accepted distance of any set from its best baseline. `lexical` is compared with lexical baselines,
 `embedding` with all."""
 NO_FITS = {"lexical": 0.83, "embedding": 0.89}
+"""Goals for the AUROC of telling requests that no tool fits from the others."""
 FALSE_NOTHING = 0.02
+"""Goal: the largest accepted share of requests for which selection wrongly reports that nothing fits."""
 TIMES_MS = {199: (0.4, 1.5), 5_000: (0.8, 3.0), 25_031: (3.0, 10.0)}
 """Goals for p50 and p99 of `lexical` in milliseconds, by size of the catalog."""
 INDEX_S, INDEX_MB, CHANGE_MS = 5.0, 200.0, 5.0
+"""Goals for the index of the largest catalog, in seconds and megabytes, and for a change by one tool, in milliseconds."""
 ABOVE = 1e-9
 """The smallest difference that counts as above the baseline."""
 
@@ -143,13 +148,13 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Selection beside the baselines of the labelled sets.")
     parser.add_argument("--sets", type=names, default=list(SETS))
     parser.add_argument("--baselines", type=names, default=[*LEXICAL_BASELINES, *MODEL_BASELINES])
-    parser.add_argument("--signals", type=names, default=list(SIGNALS), help="of ours; default: all")
+    parser.add_argument("--signals", type=names, default=list(SIGNALS), help="rankers of our selector; default: all")
     parser.add_argument(
-        "--runtime", choices=get_args(Runtime), default="numpy", help="of MiniLM; numpy is exact, onnx is int8"
+        "--runtime", choices=get_args(Runtime), default="numpy", help="runs MiniLM; numpy is exact, onnx is int8"
     )
-    parser.add_argument("--cache", type=Path, default=CACHE, help="the folder where vectors are kept")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="the folder in which vectors are stored")
     parser.add_argument(
-        "--split", default="dev", help="dev, which the weights were chosen on, or train, which was never used"
+        "--split", default="dev", help="dev, with which the weights were chosen, or train, which was never used"
     )
     parser.add_argument("--quick", action="store_true", help="omit the large catalogs")
     parser.add_argument("--json", help="also write every figure, with its interval, to this file")
@@ -161,12 +166,12 @@ def _arguments() -> argparse.Namespace:
 
 def _model(arguments: argparse.Namespace) -> VectorCache | None:
     if "embedding" not in arguments.signals:
-        _tell(f"left out: embedding, {' and '.join(MODEL_BASELINES)}, as asked")
+        _tell(f"omitted: embedding, {' and '.join(MODEL_BASELINES)}, because --signals does not name embedding")
         return None
     try:
         return vectors(arguments.runtime, arguments.cache)
     except ConfigError as error:
-        _tell(f"left out: embedding, {' and '.join(MODEL_BASELINES)}: {error}")
+        _tell(f"omitted: embedding, {' and '.join(MODEL_BASELINES)}: {error}")
         return None
 
 

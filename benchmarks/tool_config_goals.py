@@ -7,9 +7,10 @@ HTTP server. There are three parts:
 
 - **Forcing.** The model answers a request in words with probability p, independently each time, and otherwise calls the right
   tool; the servers are those of `benchmarks.escalation`. A chat succeeds if the tool ran. The fallback is a second server of the
-  same kind, p = 0.2. If few chats fail, no forcing can gain 80 %; `possible` is the gain of perfect forcing.
+  same kind, with p = 0.2. If few chats fail without forcing, even perfect forcing cannot gain 80 %; `possible` is the gain of
+  perfect forcing.
 - **Cache.** The model takes 20 ms per answer and the tool 100 ms; a share of the chats repeats an earlier question. The saving
-  depends on these three alone, so the share is varied; for other times it can be calculated.
+  depends on these three values alone. Only the share is varied; the saving for other times can be calculated.
 - **Retries.** The agent has a system prompt and four tools, some 500 tokens. The model ignores them with probability p, on a
   server that ignores choices and has JSON schemas; the tool fails with probability q. Without `tool_config`, a user asks again in
   a new chat, at most five times in all. With it, attempts, the escalation and the tool's retries happen inside one chat; a user
@@ -61,12 +62,16 @@ _FOUND = say("There are two books on that, and both can be borrowed.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forcing:
+    """The figures of forcing with one kind of server."""
+
     kind: str
     p: float
     alone: float
     """The share of chats whose tool ran, without `tool_config`."""
     forced: float
+    """The share of chats whose tool ran, with `tool_config`."""
     with_fallback: float
+    """The share of chats whose tool ran, with `tool_config` and a fallback."""
 
     @property
     def gain(self) -> float:
@@ -81,6 +86,8 @@ class Forcing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
+    """The figures of the cache for one share of repeated questions."""
+
     repeated: float
     """The probability that a chat repeats an earlier question."""
     hits: float
@@ -115,6 +122,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrying:
+    """The cost of an answer if the model ignores its tools with probability `p` and the tool fails with probability `q`:
+    `without` `tool_config`, where the user asks again, and `retried` with it."""
+
     p: float
     q: float
     without: Cost
@@ -156,6 +166,8 @@ class Library:
 
 
 def _beside(name: str) -> Callable[..., Any]:
+    """Returns a tool that is sent together with the right one and is never the right one."""
+
     @tool(name=name, read_only=True)
     def other(words: str, branch: str = "main", limit: int = 10) -> list[str]:
         """Find entries of the library by words, in one of its branches, the best ones first."""

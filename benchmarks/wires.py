@@ -32,7 +32,7 @@ _MAX_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two clients of one wire, each with a call for every kind."""
+    """Two clients of one wire (API), our adapter and the official package, each with a call for every kind of request."""
 
     wire: str
     ours: Provider
