@@ -96,7 +96,7 @@ _ASSIGNED_WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "bearer", "otp", "pin", "sess", "sig"),
 )
-"""Every secret name contains one of these texts. A text that contains none of them is not searched for names."""
+"""Every secret name contains one of these strings. A text that contains none of them is not searched for names."""
 
 _PAIRED = re.compile(
     r"""

@@ -67,7 +67,7 @@ HISTORY_LIMIT = 1_000
 """Largest number of characters stored of an earlier message; enough to repeat a selection."""
 
 DROPPED_LIMIT = 50
-"""Largest number of tools that a selection dropped and the row names, the best tools first; all further ones are only counted."""
+"""Largest number of dropped tools that a row lists by name, the best tools first. All further dropped tools are only counted."""
 
 _REASONS = 5
 """Largest number of reasons stored for a selected tool."""

@@ -17,6 +17,7 @@ class ExecuteTool:
     name = EXECUTE_TOOL
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `execute_tool` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return meta_definition(
             EXECUTE_TOOL,
             "Execute a tool",

@@ -18,6 +18,7 @@ class GetToolSchema:
     name = GET_TOOL_SCHEMA
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `get_tool_schema` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return meta_definition(
             GET_TOOL_SCHEMA,
             "Get a tool's schema",
@@ -27,6 +28,7 @@ class GetToolSchema:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the tool's name, description and parameters. `scene.view`: the tools that the caller may see."""
         tool = scene.view.get(arguments["tool_name"])
         if tool is None:
             return unknown_tool(arguments["tool_name"], scene.view)

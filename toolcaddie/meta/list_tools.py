@@ -18,6 +18,7 @@ class ListTools:
     name = LIST_TOOLS
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `list_tools` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return meta_definition(
             LIST_TOOLS,
             "List tools",
@@ -30,6 +31,7 @@ class ListTools:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the page of tools for which the call asks. `scene.view`: the tools that the caller may see."""
         page = tool_page(
             scene.view,
             category=arguments.get("category"),

@@ -18,6 +18,7 @@ class ReadResult:
     name = READ_RESULT
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `read_result` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return meta_definition(
             READ_RESULT,
             "Read on in a result",
@@ -31,6 +32,7 @@ class ReadResult:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the part of a truncated result for which the call asks. `scene.held`: the reader of the stored results."""
         assert scene.held is not None, "read_result is offered only if results are held"
         offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", READ_LIMIT))
         return await scene.held.page(str(arguments["handle"]), offset, limit, scene.principal)

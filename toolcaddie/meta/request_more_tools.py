@@ -36,6 +36,7 @@ class RequestMoreTools:
     name = REQUEST_MORE_TOOLS
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `request_more_tools` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return (_by_category if offer.expand_by == "categories" else _by_query)(offer.categories)
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:

@@ -15,6 +15,7 @@ class Respond:
     name = RESPOND
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `respond` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         return meta_definition(
             RESPOND,
             "Respond",
@@ -24,4 +25,5 @@ class Respond:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the effect that ends the run, with the message as its final answer."""
         return ToolResult(content="Delivered.", effect=Finish(text=arguments["message"]))

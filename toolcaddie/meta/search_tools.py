@@ -18,6 +18,7 @@ class SearchTools:
     name = SEARCH_TOOLS
 
     def definition(self, offer: MetaOffer) -> Tool:
+        """Returns `search_tools` as the model reads it. `offer`: the settings on which definitions of meta tools depend."""
         most = offer.page_size
         return meta_definition(
             SEARCH_TOOLS,
@@ -31,6 +32,7 @@ class SearchTools:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        """Returns the tools that match the query of the call. `scene.view`: the tools that the caller may see."""
         limit = int(arguments.get("limit", first_hits(scene.page_size)))
         hits = await search_hits(scene.view, scene.selector, scene.prepare, arguments["query"], limit)
         value = {"total": len(hits), "tools": [tool_summary(tool) for tool in hits]}

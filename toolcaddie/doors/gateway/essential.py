@@ -79,6 +79,7 @@ class ToolFacts:
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolFacts:
+        """Returns the facts about these tools."""
         names = frozenset(tool.name for tool in tools)
         return cls(
             names=names,

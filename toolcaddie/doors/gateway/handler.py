@@ -236,6 +236,7 @@ class ModelHandler:
             raise shutdown from error
 
     def _pins(self, exchange: Exchange, door_request: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
+        """Returns the essential tools of the request, which are sent even if the selection gives them a low score."""
         return pins_of(
             exchange.headers.get(PIN_HEADER.encode()),
             tools.facts,

@@ -192,6 +192,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- what the parser calls ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        """Begins a request. Stops the parser if too many requests of this connection wait."""
         if self._body_unparsed:
             return  # the parser of `_read_body` repeats a message whose headers were read already
         self._unset_keepalive_if_required()
@@ -210,6 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop(problem(414, message, kind="invalid_request_error", code="url_too_long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Takes a complete header or trailer. Stops the parser if it or all headers together are beyond the bounds."""
         if self._body_unparsed:
             return
         bounds, size = self.bounds, len(name) + len(value)
@@ -222,6 +224,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)  # trailers are ignored
 
     def _too_much_of_headers(self, name: bytes, size: int) -> Problem:
+        """Returns the refusal of a request whose headers are beyond the bounds. `name`, `size`: the header that came last."""
         bounds = self.bounds
         if size > bounds.header_line:
             header_name = name[:64].decode("latin-1")
@@ -233,6 +236,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return _fields_too_large(beyond("the request has too many headers", bounds.header_count, "header_count"))
 
     def on_headers_complete(self) -> None:
+        """Passes the request to the application, which then reads its body."""
         if self._body_unparsed:
             return
         self._phase = "body"
@@ -242,6 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Takes a piece of the body. Stops the parser if there are too many pieces."""
         self._body_bytes += len(body)
         self._chunks += 1
         if self._chunks > self.bounds.chunks:
@@ -249,6 +254,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Ends a request. The connection then waits for another one."""
         if self._body_unparsed:
             return
         super().on_message_complete()
