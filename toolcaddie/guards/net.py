@@ -300,9 +300,7 @@ def _why_not_host(host: str) -> str | None:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         if _ENDS_IN_A_NUMBER.search(host):
-            return (
-                f"{host!r} is an address in a spelling that programs read differently; write it as four decimal numbers"
-            )
+            return f"{host!r} is an IP address in a spelling that not all programs read alike; write it as four decimal numbers"
         return "a host name may not contain a percent sign" if "%" in host else None
     reason = why_not_public(host)
     return reason and f"the address {host} is not public: {reason}"

@@ -148,8 +148,8 @@ def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
         raise ConfigError(f"embedder: {part.__name__} is a class; pass an instance, {part.__name__}()")
     if not hasattr(part, "name") or not (hasattr(part, "embed") or hasattr(part, "fetch")):
         raise ConfigError(
-            f"embedder: {_called(argument)} is not an embedder, which has a name, dimensions and embed(texts); or write the name "
-            "of an installed one, such as 'minilm'"
+            f"embedder: {_called(argument)} is not an embedder; pass an object with name, dimensions and embed(texts), or the "
+            "name of an installed embedder, such as 'minilm'"
         )
     missing = [member for member in SOCKETS["embedder"].members if not hasattr(part, member)]
     if missing:

@@ -164,7 +164,7 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         if name in _OPTIONS:
             continue
         if name in _PARAMS:
-            raise RequestError(f"{name} goes to the model: params={{{name!r}: ...}}", param=name)
+            raise RequestError(f"{name} is a parameter of the model; write params={{{name!r}: ...}}", param=name)
         close = close_names(name, _OPTIONS, limit=1)
         advice = _INSTEAD.get(name) or (f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_OPTIONS)}")
         raise RequestError(f"there is no option {name!r}; {advice}", param=name)

@@ -17,7 +17,7 @@ _WIRES = (
     (
         ("/messages",),
         "Anthropic's API is not served here; let the client speak OpenAI's chat completions and "
-        f"{_BASE}. Models of Anthropic answer there too: toolcaddie serve --model anthropic:...",
+        f"{_BASE}. Anthropic's models can answer there too: toolcaddie serve --model anthropic:...",
     ),
     (
         (":generateContent", ":streamGenerateContent"),

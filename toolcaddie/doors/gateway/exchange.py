@@ -79,7 +79,7 @@ class Exchange:
     def _too_many_bodies(self) -> Problem:
         message = (
             f"the bodies of all requests together are over {self._bounds.bodies:,} bytes (setting bounds.bodies); "
-            "send this one again in a moment"
+            "send this request again in a moment"
         )
         return problem(503, message, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
 

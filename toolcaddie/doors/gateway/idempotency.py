@@ -353,8 +353,8 @@ def _still_under_way(run_id: str) -> Problem:
 
 def _outcome_unknown(run_id: str) -> Problem:
     return _final(
-        f"the first request with this idempotency key broke off after it had begun to act, so it is not run again; "
-        f"`toolcaddie runs {run_id}` shows what it did",
+        f"the first request with this idempotency key broke off, and its calls may have changed something, so it is not run "
+        f"again; `toolcaddie runs {run_id}` shows what it did",
         run_id,
         "outcome_unknown",
     )
