@@ -101,6 +101,7 @@ class _Chat:
                     self._run_turn(line)
 
     def _start_over(self) -> None:
+        """Begins a new conversation, without messages."""
         self._messages: tuple[Message, ...] = ()
         self._selected_for: tuple[Message, ...] = ()
         """The messages for which tools were selected last; `/why` explains the selection for them."""

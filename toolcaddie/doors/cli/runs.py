@@ -22,6 +22,7 @@ from toolcaddie.storage.runs import StoredRuns
 CallState = Literal["under way", "done", "failed", "unknown"]
 
 _CALL_KINDS = ("call_intended", "call_finished", "call_unknown")
+"""Kinds of the events from which the state of a call follows."""
 _MESSAGE_SHOWN = 60
 _DETAIL_SHOWN = 160
 
@@ -104,6 +105,7 @@ def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
 
 
 def _state(event: EventRecord) -> CallState:
+    """Returns the state of a call after one of its events, which is of a kind in `_CALL_KINDS`."""
     match event.kind:
         case "call_unknown":
             return "unknown"

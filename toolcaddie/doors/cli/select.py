@@ -108,6 +108,8 @@ def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
 
 
 def _print_selection(selection: Selection, delivery: Delivery) -> None:
+    """Prints the selected tools, the numbers of tools and tokens, and the number of tools that each stage of the selection
+    dropped."""
     rows = [
         (entry.tool.name, entry.tool.category, f"{entry.score:.3f}", _reasons_text(entry)) for entry in selection.tools
     ]

@@ -209,6 +209,7 @@ def _print_tool_of_run(record: Mapping[str, Any]) -> None:
 
 
 def _print_run(selection: Mapping[str, Any]) -> None:
+    """Prints the selection of a run as a table: the selected tools, then the dropped tools that the trail names."""
     rows = [
         (tool["name"], tool["category"], f"{tool['score']:.3f}", "; ".join(tool["reasons"]))
         for tool in selection["tools"]

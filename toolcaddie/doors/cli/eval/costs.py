@@ -202,7 +202,8 @@ def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
 
 
 def _print_summary(reports: Sequence[CostReport]) -> None:
-    """Prints for each size the planner's costs as a share of the costs of every other strategy, summed over all price rules."""
+    """Prints for each size of a catalog the costs of `planned` divided by those of every other strategy, summed over all price
+    rules."""
     sizes: dict[int, list[CostReport]] = {}
     for report in reports:
         sizes.setdefault(report.tools, []).append(report)
@@ -249,6 +250,7 @@ def _print_report(report: CostReport, scripts: int) -> None:
 
 
 def _row(costs: StrategyCosts) -> tuple[str, ...]:
+    """Returns the cells of one strategy, in the order of the columns of `_print_report`."""
     return (
         costs.strategy,
         f"{costs.median_tokens:,.0f}",

@@ -85,6 +85,7 @@ def _misses_json(result: Misses) -> dict[str, Any]:
 
 
 def _print(result: Misses) -> None:
+    """Prints the missed tools with their hints, then the searches after which the model called no missed tool."""
     if not result.tools and not result.unmet:
         echo(
             f"{counted(result.runs, 'run')}, {result.with_calls:,} of them called a tool; every tool that was called had been "

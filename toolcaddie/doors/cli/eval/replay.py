@@ -101,12 +101,13 @@ def _replay_json(result: Replay) -> dict[str, Any]:
 
 
 def _print(result: Replay) -> None:
+    """Prints the reasons why the comparison is not exact, the called tools, the differences, and the verdict."""
     echo(f"{result.run_id}: {shortened(result.message, _MESSAGE_SHOWN)}")
     for remark in result.notes:
         note(remark)
     echo()
     if result.called:
-        rows = [(call.name, _yes(call.before), _yes(call.after)) for call in result.called]
+        rows = [(call.name, _selected_text(call.before), _selected_text(call.after)) for call in result.called]
         print_table(("called", "then", "now"), rows)
         echo()
     echo(f"{result.kept} tools in both; tokens {result.tokens_before:,} then, {result.tokens_after:,} now")
@@ -119,5 +120,5 @@ def _print(result: Replay) -> None:
     echo(result.verdict)
 
 
-def _yes(selected: bool) -> str:
+def _selected_text(selected: bool) -> str:
     return "selected" if selected else "missed"

@@ -81,6 +81,8 @@ def _usage_json(result: Usage, catalog: Catalog | None) -> dict[str, Any]:
 
 
 def _print(result: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
+    """Prints the use of categories and tools, the unused tokens, and the proposals. `show_all`: True for all tools, not only the
+    most used ones."""
     echo(
         f"{counted(result.runs, 'run')} from {local_time(result.since)} to {local_time(result.until)}; "
         f"{result.with_calls:,} called a tool; in {result.no_match:,} nothing matched"
