@@ -1,4 +1,8 @@
-"""`toolcaddie trail`: lists the recorded runs, or shows the events of one run."""
+"""`toolcaddie trail`: lists the recorded runs, or shows the events of one run.
+
+The trail is the record of all runs, with a row for each event. This file describes each row in one sentence. Other commands read
+the trail with `events_of`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`toolcaddie why`: explains why a tool was selected or omitted, or, with `--delivery`, how the tools are sent to the model."""
+"""`toolcaddie why`: explains why a tool was selected or omitted, for a message or in a recorded run of the trail. With
+`--delivery` it explains how the tools are sent to the model."""
 
 from __future__ import annotations
 

@@ -132,6 +132,7 @@ def costs(
     as_json: bool,
 ) -> None:
     """Show the cost of conversations, by strategy and price rule."""
+    # Options of `eval` may also precede the subcommand: `toolcaddie eval --json costs`.
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
     common = ctx.find_object(Common) or Common()

@@ -29,6 +29,7 @@ from toolcaddie.evaluation.goals import Goal, Goals, read_goals
 @click.pass_context
 def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: bool) -> None:
     """Show the effect of retries, cache and fallback."""
+    # Options of `eval` may also precede the subcommand: `toolcaddie eval --json goals`.
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
     result, unread = asyncio.run(_goals_of_log(settings, limit))

@@ -56,6 +56,7 @@ def misses(
     as_json: bool,
 ) -> None:
     """Show the tools that were called but had not been selected, with hints that find them."""
+    # Options of `eval` may also precede the subcommand: `toolcaddie eval --json misses`.
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(

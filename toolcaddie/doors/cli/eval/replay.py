@@ -52,6 +52,7 @@ def replay(
 
     RUN_ID is the id of a run, or 'last'.
     """
+    # Options of `eval` may also precede the subcommand: `toolcaddie eval --json replay`.
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(

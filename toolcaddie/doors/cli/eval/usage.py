@@ -55,6 +55,7 @@ def usage(
     as_json: bool,
 ) -> None:
     """Show the use of categories and tools, with proposals."""
+    # Options of `eval` may also precede the subcommand: `toolcaddie eval --json usage`.
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(
