@@ -112,7 +112,7 @@ def _timed(embedder: Embedder, text: str) -> tuple[float, float]:
 
 def _catalog_seconds(prepared: Prepared, tools: int) -> float:
     catalog = selection.catalog(tools)
-    texts = [text for tool in catalog.tools for text in tool_texts(tool, catalog)]
+    texts = [text for tool in catalog.tools for text in tool_texts(tool)]
     started = time.perf_counter()
     asyncio.run(prepared.prepare_lasting(texts))
     return time.perf_counter() - started

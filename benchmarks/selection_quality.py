@@ -188,7 +188,7 @@ def _row(
     tools, requests = read_tools(catalog), read_requests(labelled)
     view = View(catalog=Catalog.of(tools, check_schemas=False))
     if model is not None:  # all at once, so that progress can be printed
-        model.embed([text for tool in tools for text in tool_texts(tool, view.catalog)])
+        model.embed([text for tool in tools for text in tool_texts(tool)])
         model.embed([message.text for request in requests for message in request.messages])
     ours, floors = {}, {}
     for each in signals:

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.audit.trail import Trail
+from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.ports import Provider
 from toolcaddie.ports.wires import DoorWire
@@ -74,6 +75,7 @@ async def gateway(
     idempotency: Idempotency | None = None,
     http: Any = "auto",
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
+    bounds: Bounds = DEFAULT,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
@@ -86,6 +88,7 @@ async def gateway(
             sources=sources,
             trail=Trail(database.events),
             documents=database.store,
+            bounds=bounds,
             **runtime,
         )
         parts = Parts(
@@ -96,7 +99,7 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency(), doors=doors)
+        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency(), doors=doors, bounds=bounds)
         async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:

@@ -169,6 +169,21 @@ def test_a_fallback_answers_where_the_model_fails_and_everybody_is_told(toolcadd
     assert "openai:gpt-test failed" in toolcaddie.ok("trail", "last")
 
 
+def test_an_answer_of_a_fallback_is_printed_once_where_it_streams(toolcaddie: CommandLine) -> None:
+    with (
+        ScriptedUpstream([refuse(503, "overloaded")]) as first,
+        ScriptedUpstream([say("Hello there.")], wire=AnthropicWire()) as second,
+    ):
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{first.base_url}'\nkey_env = 'TEST_KEY'\n"
+            f"[[fallback]]\nmodel = 'anthropic:claude-test'\nurl = '{second.base_url}'\nkey_env = 'TEST_KEY'\n",
+        )
+        chat = toolcaddie("chat", stdin="hello\n")
+    assert "anthropic:claude-test answered" in chat.stderr
+    assert chat.stdout.count("Hello there.") == 1
+
+
 def test_where_everybody_fails_the_error_names_every_attempt(toolcaddie: CommandLine) -> None:
     with ScriptedUpstream([refuse(500, "boom")] * 2) as first:
         _settings(

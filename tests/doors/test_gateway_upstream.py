@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
+from toolcaddie.core.bounds import Bounds
+
 pytestmark = pytest.mark.anyio
 
 TALK = {"model": "gpt-test", "messages": [{"role": "user", "content": "hi"}]}
@@ -101,3 +103,15 @@ async def test_models_of_an_upstream_with_an_odd_head_are_no_500(tmp_path: Path)
             session.get(f"{served.base_url}/v1/models", headers={"authorization": "Bearer theirs"}) as answer,
         ):
             assert answer.status in (200, 502)
+
+
+async def test_a_list_of_models_beyond_the_bound_of_an_answer_is_a_bad_gateway(tmp_path: Path) -> None:
+    body = b'{"data": [' + b" " * 2_000_000 + b"]}"
+    async with (
+        answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", body) as upstream,
+        gateway(tmp_path, upstream, own_upstream_key=False, bounds=Bounds(answer=1_000_000)) as served,
+        aiohttp.ClientSession() as session,
+        session.get(f"{served.base_url}/v1/models", headers={"authorization": "Bearer theirs"}) as answer,
+    ):
+        assert answer.status == 502
+        assert "1,000,000 bytes" in (await answer.json())["error"]["message"]

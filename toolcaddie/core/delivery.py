@@ -72,7 +72,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """Catalog tools of the array in order, without deferred ones."""
     prefix_digest: str
     tokens: int
+    """Tokens of the definitions that the model sees."""
     tokens_all: int
+    """Tokens of the definitions of all visible tools, for comparison with those that are sent."""
     reused: bool = False
     """True: the array begins with the tools sent earlier in this conversation, so the provider's cached prefix is valid."""
     note: str = ""
@@ -93,7 +95,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions of a run's first delivery that hold for all rounds of the run, also after a pause."""
+    """Facts of a run's first delivery that hold for all its rounds, also after a pause: its decisions, and `tokens_all`, the
+    tokens of the definitions of all visible tools."""
 
     strategy: Strategy
     later_by: AddedBy

@@ -18,7 +18,7 @@ from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 
-ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
+ToolTexts = Callable[[Tool], Sequence[str]]
 """Returns the texts of a tool that are embedded; each text gets its own vector."""
 
 _MOST_READY = 256
@@ -123,7 +123,7 @@ class CatalogVectors:
         client_texts: list[str] = []
         for tool in catalog.tools:
             texts = client_texts if tool.source == CLIENT_SOURCE else operator_texts
-            texts.extend(self._texts(tool, catalog))
+            texts.extend(self._texts(tool))
         return operator_texts, client_texts
 
     def _one_at_a_time(self) -> asyncio.Lock:

@@ -170,7 +170,8 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
 
 
 def selects_nothing(run: RecordedRun) -> bool:
-    """Returns True if the run's preset sends only meta tools. Its calls of tools that were not selected are then no misses."""
+    """Returns True if the run's preset sends only meta tools, with which the model searches and calls all other tools. The model
+    then finds its tools itself, so a call of a tool that was not selected is no miss."""
     preset = PRESETS.get(run.preset)
     return preset is not None and preset.exposure == "compact"
 

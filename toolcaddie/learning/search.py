@@ -218,8 +218,8 @@ def limited_owners(owners: Ints, unlimited: Sequence[int]) -> Ints:
 
 def lengths_of(rows: Rows, rarity: Rarity) -> Floats:
     """Returns the Euclidean length of each entry's features, weighted by rarity; never 0."""
-    owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
-    squares = np.bincount(owner, weights=np.square(rows.values * rarity.of(rows.hashes)), minlength=len(rows))
+    entry_of = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+    squares = np.bincount(entry_of, weights=np.square(rows.values * rarity.of(rows.hashes)), minlength=len(rows))
     lengths: Floats = np.sqrt(np.maximum(squares, 1e-9)).astype(np.float32)
     return lengths
 

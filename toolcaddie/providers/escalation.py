@@ -79,7 +79,8 @@ class Escalation:
         return self.quiet_params if step in ("required", "named") else {}
 
     def _plan(self, places: int) -> list[Step]:
-        """Returns the steps with the best chance in `places` attempts together, each step once. A nudge is always possible."""
+        """Returns the steps with the best chance in `places` attempts together, each step once. It is never
+        empty, because a nudge is always possible."""
         plan: list[Step] = []
         candidates = [step for step in ESCALATION if self._chance(step, ()) > 0]
         while candidates and len(plan) < places:

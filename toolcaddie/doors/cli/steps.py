@@ -85,7 +85,9 @@ class Steps:
         self._quiet = quiet
         self._live = live
         self._screen_text = ""
-        """The printed part of the current answer."""
+        """The printed part of the model's current answer."""
+        self._line_is_open = False
+        """True if the last printed text did not end its line."""
         self._spinner: Status | None = None
         if sys.stderr.isatty():
             self._spinner = Console(stderr=True).status("choosing tools")
@@ -110,11 +112,13 @@ class Steps:
                 self._note(selected_line(event.selection))
             case ModelAsked():
                 self._break_line()
+                self._screen_text = ""
                 self._spin(f"asking {event.model or event.provider}")
             case TextDelta() if self._live and event.text:
                 self._stop_spinner()
                 echo(event.text, nl=False)
                 self._screen_text += event.text
+                self._line_is_open = not event.text.endswith("\n")
             case ModelAnswered():
                 if event.attempts or event.provider:
                     self._note(answered_line(event))
@@ -155,9 +159,9 @@ class Steps:
             self._spinner.stop()
 
     def _break_line(self) -> None:
-        if self._screen_text and not self._screen_text.endswith("\n"):
+        if self._line_is_open:
             echo()
-        self._screen_text = ""
+        self._line_is_open = False
 
 
 def classified_line(classification: Classification) -> str:

@@ -75,8 +75,11 @@ class Pages:
         response = await provider.forward("GET", chat.WIRE.models_path, None, headers)
         try:
             body = b""
-            while len(body) <= self._bounds.answer and (piece := await response.content.readany()):
+            while piece := await response.content.readany():
                 body += piece
+                if len(body) > self._bounds.answer:
+                    limit = f"the {self._bounds.answer:,} bytes allowed for it (setting bounds.answer)"
+                    raise ProviderProtocolError(f"the upstream's list of models is larger than {limit}")
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
         finally:

@@ -117,7 +117,7 @@ def _legend(assessed: Sequence[Assessed]) -> str:
 
 
 def _table(assessed: Sequence[Assessed]) -> str:
-    """Returns the table of all figures, with a column for each configuration."""
+    """Returns the table of the main figures, with a row for each configuration and a column for each figure."""
     heads = ("recall@1", "recall@5", "complete@10", "ndcg@10", "recall@sent")
     top = "".join(f'<th class="n">{name}</th>' for name in heads)
     rows = []

@@ -1,5 +1,5 @@
-"""The tools of a conversation as the practice model knows them, read from their definitions, and Toolcaddie's selector, which
-ranks them. A slot is one argument of a tool."""
+"""The tools of a conversation as the practice model (a model without a network, for trying Toolcaddie) knows them, read from
+their definitions, and Toolcaddie's selector, which ranks them. A slot is one argument of a tool."""
 
 from __future__ import annotations
 
@@ -123,9 +123,10 @@ class KnownTool:
         return converts or self.families.isdisjoint(ANSWERING)
 
     def does(self, verb: str) -> bool:
-        """Returns True if the verb, or a verb of the same family, names the tool's action."""
+        """Returns True if the stem of a verb stands in the tool's name or opens its description, or if these have a verb of the
+        same family (a group of verbs with similar meanings, such as `create` and `add`)."""
         own = {*self.name_stems, self.opening}
-        return verb in own or not families_of([verb]).isdisjoint(self.families | VERBS.get(self.opening, frozenset()))
+        return verb in own or not families_of([verb]).isdisjoint(self.families | families_of([self.opening]))
 
 
 def slots_of(schema: JsonObject) -> tuple[Slot, ...]:

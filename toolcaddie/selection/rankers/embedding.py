@@ -95,7 +95,7 @@ class Embedding:
         self._postings = postings
         self._belief = belief
         self._is_worded = is_worded
-        self._vectors = vectors_of(catalog.tools, catalog, embedder, belief) if vectors is None else vectors
+        self._vectors = vectors_of(catalog.tools, embedder, belief) if vectors is None else vectors
         self._rows = Vectors(self._vectors)
         self._terms = postings.sizes()
 
@@ -104,7 +104,7 @@ class Embedding:
         change = change_between(self._catalog, catalog)
         added = [catalog.tools[position] for position in change.added.tolist()]
         vectors = self._vectors[np.maximum(change.origin, 0)]
-        vectors[change.added] = vectors_of(added, catalog, self._embedder, self._belief)
+        vectors[change.added] = vectors_of(added, self._embedder, self._belief)
         return Embedding(
             catalog,
             postings_of(catalog, self._postings),
@@ -192,20 +192,20 @@ def _reasons(nearness: Floats, positions: Sequence[int]) -> Reasons:
     return [(f"near in meaning: {value:.2f}",) if value > 0 and value >= least else () for value in near]
 
 
-def tool_text(tool: Tool, catalog: Catalog) -> str:
+def tool_text(tool: Tool) -> str:
     """Returns the name and description of a tool, as they are embedded."""
     name, description = spaced(tool.name), tool.description[:_MOST_TEXT].strip()
     return f"{name}: {description}" if description else name
 
 
-def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
+def tool_texts(tool: Tool) -> tuple[str, str]:
     """Returns the texts of a tool that are embedded: name and description, and the name alone."""
-    return tool_text(tool, catalog), spaced(tool.name)
+    return tool_text(tool), spaced(tool.name)
 
 
-def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, belief: Belief) -> Floats:
-    """Returns the vectors of some tools of a catalog, one row each."""
-    described = _floats(embedder.embed([tool_text(tool, catalog) for tool in tools]))
+def vectors_of(tools: Sequence[Tool], embedder: Embedder, belief: Belief) -> Floats:
+    """Returns the vectors of some tools, one row each."""
+    described = _floats(embedder.embed([tool_text(tool) for tool in tools]))
     name_vectors = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
     mixed: Floats = (1 - belief.name) * described + belief.name * name_vectors
     return _unit(mixed)

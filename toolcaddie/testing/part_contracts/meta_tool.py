@@ -13,6 +13,8 @@ from toolcaddie.testing.contract import Checks, expect, expect_equal
 from toolcaddie.testing.part_contracts.subject import Subject
 
 AnyMetaTool = MetaTool | CallWrapper
+"""A `MetaTool` answers a call itself, by `answer()`. A call of a `CallWrapper`, such as `execute_tool`, stands for the call of
+another tool, which `unwrapped()` returns."""
 
 CHECKS: Checks[Subject[AnyMetaTool]] = Checks()
 

@@ -81,6 +81,9 @@ class _OpenCall:
     extra: JsonObject = field(default_factory=dict)
 
     def take(self, text: str, kind: str, extra: JsonObject | None) -> None:
+        """Adds a piece of the call. `text`: its part of the arguments, or of a custom tool's input. `kind`: the kind of call that
+        the piece names. `extra`: fields of the piece that have no place in `ToolCall`; for a call that is not of a function also
+        the object under its kind."""
         self.texts.append(text)
         if extra is None:
             return

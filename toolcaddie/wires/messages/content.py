@@ -190,6 +190,8 @@ def _media_of(source: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _document_fields(source: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the fields of a `Resource` for a document's source; in this API a document by URL is always a PDF. None if the
+    source is of another type or has further fields: the block is then kept whole, so that nothing is lost."""
     match source:
         case {"type": "text", "media_type": "text/plain", "data": str(text), **rest} if not rest:
             return {"mime_type": "text/plain", "text": text}

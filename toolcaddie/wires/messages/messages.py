@@ -310,6 +310,8 @@ def _read_turn(blocks: Sequence[Mapping[str, Any]], where: str) -> Iterator[Mess
 
 
 def _read_result(block: Mapping[str, Any], where: str) -> Message:
+    """Returns a result as a message. Its references to tools become `revealed`: from then on the model sees these tools, which
+    are deferred in the array. Other fields go to `extra`; `author` then says that they are fields of this API."""
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise RequestError(f"{where}.tool_use_id: must name the call it answers", param=f"{where}.tool_use_id")
