@@ -180,6 +180,7 @@ async def _rows(requests: int, seed: int) -> list[Row]:
 
 
 async def _cells(model: str, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> list[Row]:
+    """Measures all strategies with one kind of server. The first strategy, a single attempt, is the baseline of the others."""
     rows: list[Row] = []
     first: tuple[float, float] | None = None
     for strategy in STRATEGIES:
@@ -221,6 +222,7 @@ class _Measured:
 
 
 async def _measured(strategy: Strategy, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> _Measured:
+    """Sends the requests one after another through our provider with this strategy."""
     models = [Model("first", kind, p, stubborn=stubborn, seed=seed)]
     if strategy.fallback:
         models.append(Model("second", kind, FALLBACK_P, stubborn=0.0, seed=seed))
@@ -239,6 +241,7 @@ async def _measured(strategy: Strategy, kind: Kind, p: float, stubborn: float, r
 
 @asynccontextmanager
 async def _provider(strategy: Strategy, kind: Kind, models: Sequence[Model]) -> AsyncIterator[Provider]:
+    """Starts a server for each model and yields a provider that forces tool calls; the second server is its fallback."""
     async with AsyncExitStack() as stack:
         servers = []
         for model in models:
@@ -258,6 +261,7 @@ async def _provider(strategy: Strategy, kind: Kind, models: Sequence[Model]) -> 
 
 
 def _table(strategy: Strategy, kind: Kind) -> Sequence[Capabilities]:
+    """Returns the capability table that the provider gets."""
     if strategy.steps == "unknown":
         return ()
     return [capabilities_from({"pattern": "*", **(_WORDS if strategy.steps == "words" else kind.row)})]

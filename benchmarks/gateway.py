@@ -122,6 +122,7 @@ async def _measured(running: Sequence[Server], cases: Sequence[Case], effort: Ef
 
 
 async def _case(load: Load, running: Sequence[Server], case: Case, effort: Effort) -> list[Row]:
+    """Measures one kind of request on all servers. A server that fails once gets a note and no further requests."""
     bodies = request_bodies(case)
     notes: dict[str, str] = {}
     rounds: list[dict[str, Measured]] = []
@@ -150,6 +151,7 @@ async def _case(load: Load, running: Sequence[Server], case: Case, effort: Effor
 
 
 def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str) -> Row:
+    """Returns the row of the server `name`. `rounds` has the figures of each repetition, by server."""
     if note:
         return Row(case=case, server=name, note=note)
 

@@ -118,6 +118,8 @@ def _part(folder: Path) -> Part:
 
 
 def _compare(part: Part, bench: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
+    """Prints the recall of our selector without and with each log, and that of the learning baselines. `baselines` is the module
+    in the folder of the labelled sets."""
     seeds = arguments.seeds[:1] if arguments.log == "all" else arguments.seeds
     logs = [part.log(baselines, arguments.log, seed) for seed in seeds]
     print(f"{part.name}: log of {len(logs[0])}", flush=True)

@@ -120,6 +120,8 @@ async def _expanded(preset: Preset, category: str, other: str) -> Sequence[Any]:
 
 
 def _shares(number: int) -> Shares:
+    """Selects tools for this number of named categories, once with each policy of the budget."""
+
     def served(policy: Any) -> int:
         runtime = _runtime(_budget(policy=policy))
         names = [name for name in _neighbours() if len(_members(runtime, name)) > 1][:number]
@@ -130,6 +132,7 @@ def _shares(number: int) -> Shares:
 
 
 def _listed() -> Listed:
+    """Counts the tokens that a list of the gym's categories adds to a schema and to a prompt."""
     names = _runtime(_budget()).view(_request()).category_names()
     bare = estimate_tokens(canonical_json(request_more_tools_schema([])))
     prompt = f"{CAPABILITY_NOTE} Available categories: {', '.join(sorted(names))}."

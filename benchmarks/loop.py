@@ -98,6 +98,7 @@ def run(repetitions: int = REPETITIONS, runs: int = RUNS) -> list[Row]:
 
 
 async def _row(sinks: bool, read_only: bool, repetitions: int, runs: int) -> Row:
+    """Measures runs of one round and of four rounds in turns; `sinks`: with trail, metrics and log."""
     script = _Script()
     provider = ScriptedProvider(script)
     async with _runtime(provider, sinks=sinks, read_only=read_only) as runtime:
@@ -124,6 +125,7 @@ def starts(requests: int = STARTS) -> list[Start]:
 
 
 async def _start(tools: int, preset: str, requests: int) -> Start:
+    """Measures first the time of requests, then their peak memory, then the memory that they leave in use."""
     asked_at: list[float] = []
 
     def answer(request: ModelRequest) -> Any:
@@ -242,6 +244,8 @@ def _functions(read_only: bool) -> Sequence[Callable[..., Coroutine[Any, Any, st
 
 
 def _function(name: str) -> Callable[..., Coroutine[Any, Any, str]]:
+    """Returns a tool's function that answers at once."""
+
     async def answer(number: int, state: str = "open") -> str:
         return f"{number} {state}"
 

@@ -146,6 +146,7 @@ def _figures(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str
 
 
 def _in_processes(name: str, trees: Sequence[Path], count: int) -> Iterator[tuple[Figures, Figures]]:
+    """Yields pairs of figures of a benchmark that runs in one process of each state."""
     for first in range(0, count, _SITTING):
         with contextlib.ExitStack() as stack:
             turns = [stack.enter_context(_worker(tree, name)) for tree in trees]
@@ -158,6 +159,7 @@ def _in_processes(name: str, trees: Sequence[Path], count: int) -> Iterator[tupl
 
 
 def _gateways(trees: Sequence[Path], count: int) -> Iterator[tuple[Figures, Figures]]:
+    """Yields pairs of figures of the gateways of both states, for every kind of request."""
     for first in range(0, count, _SITTING):
         with contextlib.ExitStack() as stack:
             upstream = stack.enter_context(servers.upstream())

@@ -56,6 +56,7 @@ async def attempts(seed: int, *, day: date = DAY) -> list[Attempt]:
 
 
 async def _attempt(request: PracticeRequest, origin: Path, seed: int, day: date) -> Attempt:
+    """Runs one request on a copy of the database `origin`, and compares the copy with the expected one."""
     database = Path(shutil.copy(origin, origin.with_name("attempt.db")))
     gym = source(str(database), today=day, seed=seed)
     runtime = Runtime(provider=PracticeModel(today=lambda: day), sources=[gym], model="practice")
@@ -90,6 +91,7 @@ def _missing(expected: Sequence[tuple[str, Mapping[str, Any]]], calls: Sequence[
 
 
 async def _expected_content(request: PracticeRequest, origin: Path, seed: int, day: date) -> list[Any]:
+    """Returns the content of another copy of `origin` in which only the expected calls were made."""
     twin = Path(shutil.copy(origin, origin.with_name("twin.db")))
     gym = source(str(twin), today=day, seed=seed)
     for name, arguments in request.expect:

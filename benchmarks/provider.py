@@ -56,6 +56,7 @@ async def _measured(root: str, rounds: int, calls: int) -> list[Row]:
 
 
 async def _row(contest: Contest, kind: str, rounds: int, calls: int) -> Row:
+    """Measures both clients of an API with one kind of request, and passing the answer through where our adapter can."""
     contestants = [contest.our_calls()[kind], contest.theirs[kind], *_forwards(contest, kind)]
     times: list[list[float]] = [[] for _ in contestants]
     for call in contestants:

@@ -94,6 +94,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
 
 
 def _measured(size: int, preset: str, requests: int) -> Row:
+    """Times the first selection, which builds the index, and then each request by itself."""
     settings = PRESETS[preset]
     view = View(catalog=catalog(size))
     selector = Selector(settings.selection, core=settings.core_first)
@@ -123,6 +124,7 @@ def _timed(selector: Selector, view: View, query: SelectionQuery, budget: Budget
 
 
 def _tool(area: str, verb: str, detail: str, copy: int, dice: random.Random) -> Tool:
+    """Returns a made-up tool. `copy`: 0, or a number that tells tools with the same words apart."""
     subject = f"{area} {detail}".strip()
     suffix = f"_v{copy}" if copy else ""
     properties = {

@@ -185,6 +185,7 @@ def _tell(text: str) -> None:
 def _row(
     catalog: Path, labelled: Path, signals: Sequence[str], made: Mapping[str, Baseline], model: Embedder | None
 ) -> Row:
+    """Measures one labelled set: our selector with each of `signals`, and the baselines `made` without and with history."""
     tools, requests = read_tools(catalog), read_requests(labelled)
     view = View(catalog=Catalog.of(tools, check_schemas=False))
     if model is not None:  # all at once, so that progress can be printed
@@ -209,6 +210,7 @@ def _row(
 
 
 def _floor(nothing: Sequence[bool], requests: Sequence[LabelledRequest]) -> Floor:
+    """`nothing` has a flag for each request: True if selection reported that no tool fits."""
     fitting = [no_match for no_match, request in zip(nothing, requests, strict=True) if request.gold]
     others = [no_match for no_match, request in zip(nothing, requests, strict=True) if not request.gold]
     return Floor(false=sum(fitting) / len(fitting), caught=sum(others) / len(others) if others else None)
@@ -218,6 +220,8 @@ def _floor(nothing: Sequence[bool], requests: Sequence[LabelledRequest]) -> Floo
 
 
 def _quality(rows: Mapping[str, Row], signals: Sequence[str]) -> list[Verdict]:
+    """Compares the figures of the labelled sets with their goals. The goal for the mean is checked only if all sets were
+    measured."""
     verdicts = []
     for each in signals if len(rows) == len(SETS) else ():
         mean = sum(_recall(row, each) for row in rows.values()) / len(rows)
@@ -247,6 +251,7 @@ def _quality(rows: Mapping[str, Row], signals: Sequence[str]) -> list[Verdict]:
 
 
 def _costs(costs: Sequence[Cost], signals: Sequence[str]) -> list[Verdict]:
+    """Compares the figures of the catalogs of several sizes with their goals. Some goals are for the largest catalog only."""
     verdicts = []
     for each in costs:
         size = f"{each.tools:,} tools"
@@ -377,6 +382,7 @@ def _print_costs(costs: Sequence[Cost]) -> None:
 
 
 def _both_clocks(times: Times) -> str:
+    """Returns p50 and p99 by the wall clock, and in brackets those of the thread's own time."""
     return f"{times.p50:.2f} {times.p99:.2f} ({times.cpu_p50:.2f} {times.cpu_p99:.2f})"
 
 

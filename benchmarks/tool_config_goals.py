@@ -296,6 +296,7 @@ async def retrying(requests: int, p: float, q: float) -> Retrying:
 
 
 async def _cost(requests: int, kind: escalation.Kind, p: float, q: float, config: Mapping[str, Any] | None) -> Cost:
+    """Returns the cost of an answer if a user without one asks again in a new chat, at most five times in all."""
     model, tokens, answered = Model(kind, p), 0, 0
     async with _agent(model, Library(fails=q), config, kind) as runtime:
 
@@ -326,6 +327,7 @@ def _random(*label: object) -> float:
 
 
 async def _each(requests: int, ask: Callable[[int], Any]) -> None:
+    """Calls `ask` with the number of each request, at most 20 at the same time."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> None:

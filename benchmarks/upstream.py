@@ -59,6 +59,7 @@ class _Connection(asyncio.Protocol):
             self._answer(request)
 
     def _request_end(self) -> int | None:
+        """Returns the length of the first request in the buffer, or None if the request is not complete yet."""
         head_end = self._buffer.find(b"\r\n\r\n")
         if head_end < 0:
             return None

@@ -49,6 +49,7 @@ class VectorCache:
         return unit
 
     def _make(self, missing: dict[bytes, str]) -> None:
+        """Makes the vectors of these texts (by digest) and appends them to the file, batch by batch."""
         items, started, done = list(missing.items()), time.monotonic(), 0
         while done < len(items):
             some = items[done : done + _BATCH]

@@ -297,6 +297,7 @@ def recorded_map(tree: Path, folders: Sequence[str], tests: Sequence[str], jobs:
 
 
 def _record(tree: Path, folders: Sequence[str], tests: Sequence[str], jobs: int) -> Map:
+    """Runs the tests once under coverage in a copy of the tree, and returns the map. Tests that fail are not used."""
     with tempfile.TemporaryDirectory(prefix="mutants-map-") as out:
         (tree / "mutants_plugin.py").write_text(_PLUGIN)
         environment = _environment(tree) | {
@@ -365,6 +366,7 @@ class Judge:
         return Judged(mutant=mutant, verdict=verdict, tests=len(tests), seconds=round(time.monotonic() - started, 1))
 
     def _verdict(self, tree: Path, mutant: Mutant, tests: Sequence[str]) -> Verdict:
+        """Makes the change in a copy of the tree, runs the tests, and restores the file."""
         if not tests:
             return "not covered"
         file = tree / mutant.file
@@ -384,6 +386,7 @@ class Judge:
         return "survived"
 
     def _run(self, tree: Path, tests: Sequence[str]) -> Verdict:
+        """Runs tests until one fails. The time limit is five times their usual time plus 30 seconds, at most `LONGEST`."""
         usual = sum(self._tests.seconds.get(test, 1.0) for test in tests)
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as names:
             names.write("\n".join(tests))
@@ -414,6 +417,7 @@ def _environment(tree: Path) -> dict[str, str]:
 
 
 def copied_tree(to: Path) -> Path:
+    """Copies everything that tests need into the folder `to`, and returns that folder."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():

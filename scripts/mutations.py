@@ -412,7 +412,7 @@ class Tree:
         for mutation in mutations:
             count = (self._folder / mutation.file).read_text().count(mutation.text)
             if count != 1:
-                raise UnmakeableError(f"{mutation.file} holds {mutation.text!r} {count} times, not once")
+                raise UnmakeableError(f"{mutation.text!r} must occur once in {mutation.file}, but occurs {count} times")
         keywords_by_file: dict[str, list[str]] = {}
         for mutation in mutations:
             keywords_by_file.setdefault(mutation.tests, []).append(f"({mutation.keyword})" if mutation.keyword else "")
@@ -422,6 +422,7 @@ class Tree:
                 raise UnmakeableError(f"{tests} does not pass without any mutation")
 
     def survives(self, mutation: Mutation) -> bool:
+        """Returns True if the tests of a mutation pass although the change was made."""
         path = self._folder / mutation.file
         before = path.read_text()
         self._write(path, before.replace(mutation.text, mutation.other))
@@ -430,7 +431,9 @@ class Tree:
         finally:
             self._write(path, before)
         if code not in (PASSED, FAILED):
-            raise UnmakeableError(f"{mutation.tests} -k {mutation.keyword!r} ended with {code}; are there such tests?")
+            raise UnmakeableError(
+                f"{mutation.tests} -k {mutation.keyword!r} ended with {code}; check that the file and such tests exist"
+            )
         return code == PASSED
 
     def _write(self, path: Path, text: str) -> None:

@@ -246,6 +246,7 @@ class Experience:
     # --- internals ----------------------------------------------------------------------------------------------------
 
     def _add(self, entry: LogEntry, features: Features, meaning: Floats) -> None:
+        """Appends an entry, with its features and its vector, to the tail. The caller holds the lock."""
         self.learned += 1
         text = entry.words.messages[0][0] if entry.words.messages else ""
         remembered = Remembered(
@@ -346,6 +347,7 @@ class Experience:
         return sorted(staying)[-self.settings.most_entries :]
 
     def _drop(self, stays: Callable[[Remembered], bool]) -> int:
+        """Drops the entries for which `stays` returns False, and returns their number."""
         self.settle()
         with self._settling, self._lock:
             past = self._past

@@ -129,6 +129,8 @@ def _read(text: str) -> _Message:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _word(word: str, language: Language) -> _Word:
+    """Returns the hashes and the weight of a word. The lowest bit of a stem's hash is 0, that of a three-letter run is 1
+    (`Features`)."""
     stem = stems_of([word], (language,))[0][0]
     is_stop_word = word in STOP_WORDS[language]
     marked = f" {stem} "[:_LONGEST_WORD]

@@ -255,6 +255,7 @@ class Learned:
     # --- searching the past -------------------------------------------------------------------------------------------
 
     def _answer(self, words: QueryWords, mask: Visible | None) -> _Answer | None:
+        """Returns the learned scores for a request, or None if the log has no similar request that called a visible tool."""
         catalogued = self._catalogued()
         if not len(catalogued.past):
             return None
@@ -267,6 +268,8 @@ class Learned:
         return _Answer(near=near, scores=scores, tried=tried, me=owner)
 
     def _catalogued(self) -> _Catalogued:
+        """Returns the latest snapshot of the log with the positions of its tools. Positions that were looked up for an earlier
+        snapshot are used again until the log has a new index."""
         past = self._experience.past()
         latest = self._latest
         if latest is not None and latest.past is past:

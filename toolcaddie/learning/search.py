@@ -80,6 +80,7 @@ class Rarity:
         self._having = np.bincount(numbers, weights=weights, minlength=len(self._hashes)).astype(np.float32)
 
     def of(self, hashes: Hashes) -> Floats:
+        """Returns the rarity of each of these features. It is highest for a feature that no entry has."""
         having = np.zeros(len(hashes), dtype=np.float32)
         if len(self._hashes):
             at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)

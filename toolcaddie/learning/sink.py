@@ -100,6 +100,7 @@ class LearningSink:
             await asyncio.shield(self._working)
 
     def _start(self, event: RunStarted) -> None:
+        """Begins to follow a run, with the words of its request after secrets were removed."""
         messages = (*event.history, Message(role="user", content=event.message))
         cleaned = [self._cleaned(message) for message in messages]
         query = SelectionQuery(messages=cleaned)
@@ -116,6 +117,7 @@ class LearningSink:
         return Message(role=message.role, content=text, tool_calls=message.tool_calls)
 
     def _end(self, run_id: str) -> None:
+        """Stores the request of a run that ended or paused, and starts the work in the background if it is due."""
         run = self._runs.pop(run_id)
         if run is None or not run.selected or not run.tools:
             return  # no tools were selected (a direct call), or none were called
@@ -133,6 +135,7 @@ class LearningSink:
             self._working = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
+        """Makes a new index of all entries, and fits the weight of the memory again if the log has grown enough."""
         try:
             await asyncio.to_thread(self._experience.settle)
             if self._experience.learned >= self._next_fit:

@@ -115,6 +115,7 @@ class Database:
         return value
 
     def _day(self, name: str, value: str) -> str:
+        """Returns a date as YYYY-MM-DD, from a date or a word such as "today". `name` is the parameter's name for the error."""
         try:
             if value in _RELATIVE_DAYS:
                 return (self._today() + timedelta(days=_RELATIVE_DAYS[value])).isoformat()
@@ -139,6 +140,7 @@ def _folded(text: str) -> str:
 
 
 def _clean(name: str, value: str) -> str:
+    """Returns a text argument without spaces at its ends. Raises `Refused` if it is blank or cannot be stored."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -86,6 +86,7 @@ class _Sample:
         self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
     def _person(self) -> Row:
+        """Returns name, e-mail address and phone number of the next person."""
         name, _ = self._names.pop(0)
         number = self._random.randrange(100, 999)
         return {
@@ -97,6 +98,7 @@ class _Sample:
     # The house
 
     def _house(self) -> list[int]:
+        """Writes branches, settings, currencies, rooms, amenities and machines. Returns the ids of the branches."""
         branches = self._insert(
             "branches",
             [
@@ -182,6 +184,8 @@ class _Sample:
     # The people
 
     def _staff(self) -> list[int]:
+        """Writes employees and their salaries of three months; every third employee's salary of this month is not paid yet.
+        Returns the ids of the employees."""
         rows = [
             {
                 **self._person(),
@@ -227,6 +231,8 @@ class _Sample:
         )
 
     def _memberships(self, clients: Sequence[int], plans: Sequence[tuple[int, int, float]]) -> None:
+        """Writes a membership for each client, and payments. Two memberships are frozen and one is cancelled; those of two active
+        clients and of all inactive ones have expired."""
         rows, payments = [], []
         for position, client in enumerate(clients):
             plan, months, price = plans[0] if position == 0 else self._random.choice(plans)
@@ -285,6 +291,7 @@ class _Sample:
         self._insert("attendance", rows)
 
     def _prospects(self, staff: Sequence[int], clients: Sequence[int]) -> None:
+        """Writes people who may become clients: leads with follow-ups, enquiries, referred friends and guests."""
         interests = ("personal training", "yoga", "swimming", "weight loss", "family plan")
         stages = ("new", "contacted", "trial", "negotiation", "won", "lost")
         leads = self._insert(
@@ -359,6 +366,7 @@ class _Sample:
     # What clients have
 
     def _care(self, active: Sequence[int], staff: Sequence[int]) -> None:
+        """Writes diets, documents, goals, photos and notes of the active clients."""
         diets = self._insert(
             "diets", [dict(zip(("name", "aim", "calories", "description"), row, strict=True)) for row in _DIETS]
         )
@@ -410,6 +418,7 @@ class _Sample:
         )
 
     def _documents(self, active: Sequence[int]) -> None:
+        """Writes a signed document for each active client, and an unsigned one for the first six."""
         templates = self._insert(
             "document_templates",
             [{"name": name, "kind": kind, "version": version} for name, kind, version in _TEMPLATES],
@@ -441,6 +450,7 @@ class _Sample:
         )
 
     def _goals(self, active: Sequence[int]) -> None:
+        """Writes a goal with a milestone for each active client. No goal is reached yet."""
         goals = self._insert(
             "goals",
             [
@@ -463,6 +473,7 @@ class _Sample:
         )
 
     def _classes(self, active: Sequence[int], trainers: Sequence[int]) -> None:
+        """Writes group classes with bookings, and services with appointments."""
         kinds = self._insert(
             "class_types",
             [dict(zip(("name", "description", "minutes", "level"), row, strict=True)) for row in _CLASS_TYPES],
@@ -511,6 +522,7 @@ class _Sample:
     # The shop, and keeping clients
 
     def _shop(self) -> None:
+        """Writes products and marketing campaigns."""
         self._insert(
             "products",
             [dict(zip(("name", "kind", "price", "stock", "reorder_level"), row, strict=True)) for row in _PRODUCTS],
@@ -536,6 +548,7 @@ class _Sample:
         )
 
     def _keeping(self, clients: Sequence[int], active: Sequence[int]) -> None:
+        """Writes what binds clients to the gym: custom fields, challenges, loyalty points, rewards, wearables and surveys."""
         self._custom_fields(clients)
         self._challenges(active)
         self._insert(

@@ -1,5 +1,5 @@
--- The gym's database. Tables first, then the views every tool reads: a view names its columns as tools show them.
--- today() is a function of the connection, so that a gym can live on any day it is told to.
+-- The gym's database: first the tables, then the views that tools read. The columns of a view have the names that tools show.
+-- today() is a function of the connection (database.py), so that a gym can have another date than the real one.
 
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -194,7 +194,7 @@ CREATE TABLE survey_answers (
     score INTEGER NOT NULL, comment TEXT, day TEXT NOT NULL, PRIMARY KEY (survey_id, client_id)
 );
 
--- A membership stays 'active' or 'frozen' in its row after its last day; what it is today is said here.
+-- The row of a membership stays 'active' or 'frozen' after its last day. This view has the status that applies today.
 CREATE VIEW membership_view AS
 SELECT m.id AS membership_id, c.name AS client,
        CASE WHEN m.status = 'cancelled' THEN 'cancelled'
@@ -204,7 +204,8 @@ SELECT m.id AS membership_id, c.name AS client,
        m.frozen_from, m.frozen_until, p.name AS plan, m.starts_on, m.ends_on, m.price, m.client_id, m.plan_id, m.sold_on
 FROM memberships m JOIN clients c ON c.id = m.client_id JOIN plans p ON p.id = m.plan_id;
 
--- The one membership of a client that counts: the latest that has begun, else the next one to begin.
+-- The current membership of each client: of those that have begun, the one that began last; if none has begun, the one that
+-- begins last.
 CREATE VIEW current_membership AS
 SELECT v.* FROM membership_view v
 WHERE v.membership_id = (
@@ -376,7 +377,7 @@ SELECT s.id AS survey_id, s.title, s.question, s.audience, s.status, s.created_o
        (SELECT count(*) FROM survey_answers a WHERE a.survey_id = s.id) AS answers
 FROM surveys s;
 
--- 0 to 100: visits of the last 30 days count most, bookings a little.
+-- The engagement score of each active client, 0 to 100: 5 points for a visit and 2 for a booking of the last 30 days.
 CREATE VIEW engagement_view AS
 SELECT v.client_id, v.client, v.visits_30_days, v.bookings_30_days, v.last_visit,
        min(100, v.visits_30_days * 5 + v.bookings_30_days * 2) AS score,

@@ -180,6 +180,8 @@ def _kinds_behind_label(slot: Slot) -> tuple[Kind, ...]:
 
 
 def _choice_in(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+    """Returns the choice that the message names, or True or False for a flag. A choice that is also the name of another argument
+    does not count, and an optional argument does not get its default."""
     if slot.type == "boolean" and not slot.choices:
         return _flag(slot, facts)
     labels = {word for other in tool.slots if other.name != slot.name for word in other.parts}
@@ -230,6 +232,8 @@ def kinds_of(slot: Slot) -> tuple[Kind, ...]:
 
 
 def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+    """Returns the first unused mention of the kinds that the slot takes. An argument for an end, such as `to_date`, gets the last
+    date or currency instead of the first."""
     if slot.choices or slot.type not in ("string", *_NUMBERS):
         return NOTHING
     if slot.is_id:
@@ -291,6 +295,7 @@ _BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
 
 
 def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+    """Returns a number next to the slot's word, a name for a slot that takes one, or the text after a phrase such as "about"."""
     if slot.choices or slot.is_id:
         return NOTHING
     if slot.type in _NUMBERS:
@@ -325,6 +330,8 @@ def _count(slot: Slot, facts: Facts) -> Any:
 
 
 def _left_over(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+    """Returns a guess for a required slot: any unused number for a number, a name or the unused words for a text, or the default
+    for a slot that takes neither."""
     if slot.is_id or slot.choices or slot.format or slot.type not in ("string", *_NUMBERS):
         return slot.schema.get("default", NOTHING)
     if slot.type in _NUMBERS:

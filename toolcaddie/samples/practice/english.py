@@ -107,6 +107,7 @@ def wish_of(text: str, *, verbs: Container[str] = ()) -> Wish:
 
 
 def _sentence_wish(core: str, verbs: Container[str]) -> Wish:
+    """Returns the intent of one sentence, from which polite words at the beginning were removed."""
     first = next(iter(stems(core)), "")
     if _QUESTION.match(core) or _only_reads(first):
         return Wish(mood="asks")

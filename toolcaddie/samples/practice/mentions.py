@@ -110,6 +110,8 @@ def _unit(text: str) -> str:
 
 
 def _date(match: re.Match[str], today: date) -> str:
+    """Returns the date of "tomorrow", "next Friday", "in two weeks", "3 May", "2026-05-03" or "5/3/2026" as YYYY-MM-DD. In the
+    last form the month comes first only if the second number is above 12; otherwise the day does."""
     parts = match.groupdict()
     if parts["near"]:
         return str(today + timedelta(days={"tomorrow": 1, "yesterday": -1}.get(parts["near"].lower(), 0)))

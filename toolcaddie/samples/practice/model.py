@@ -70,6 +70,7 @@ def from_settings(
 
 
 def _decide(request: ModelRequest, today: date) -> Step:
+    """Returns the text or the tool calls of the answer, as the request's tool choice allows."""
     mode, names = _choice(request.tool_choice)
     scene = scene_of(request, today=today, only=names)
     if mode == "none" or not request.tools:

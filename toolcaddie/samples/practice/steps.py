@@ -123,6 +123,8 @@ def _values_factor(tool: KnownTool, scene: Scene) -> float:
 
 
 def _free_step(scene: Scene) -> Step:
+    """Returns the next step: a text if the wish is fulfilled or is small talk, a search for tools if none fits, otherwise a step
+    towards the outcome of the tool that fits best. If the search finds nothing, a tool that reads may fit less well."""
     if len(scene.trail) >= MAX_CALLS:
         return Say(text=answer.gave_up(len(scene.trail)))
     words = _small_talk(scene) or _accomplished(scene)
@@ -141,6 +143,7 @@ def _free_step(scene: Scene) -> Step:
 
 
 def _small_talk(scene: Scene) -> Say | None:
+    """Returns the answer to a greeting, an empty message or a cancelled wish; None for any other message."""
     if scene.trail:
         return None
     if scene.called_off:
@@ -233,6 +236,7 @@ def _stand_in(slot: Slot, scene: Scene) -> Any:
 
 
 def _meta_arguments(name: str, scene: Scene) -> JsonObject:
+    """Returns the arguments of a meta tool (a tool that finds or calls other tools) that must be called."""
     query = query_of(scene) or "help"
     if name == REQUEST_MORE_TOOLS:
         return more_arguments(scene, query)

@@ -138,6 +138,8 @@ def slots_of(schema: JsonObject) -> tuple[Slot, ...]:
 
 
 def _slot(name: str, child: Any, root: JsonObject, *, required: bool) -> Slot:
+    """Returns an argument. `child` is its schema, `root` the schema in which references are resolved. Of several types or
+    alternatives the first that is not null counts."""
     body = dict(_resolved(child, root))
     for union in ("anyOf", "oneOf"):
         options = [_resolved(option, root) for option in _list(body.get(union))]
