@@ -191,9 +191,9 @@ class Request:
         table[low] = -1
         hits = np.flatnonzero(at >= 0)
         hits = hits[self.hashes.take(at.take(hits)) == hashes.take(hits)]
-        owner = np.repeat(np.arange(len(counts)), counts)[hits]
+        entry_of = np.repeat(np.arange(len(counts)), counts)[hits]
         values = rows.values.take(where.take(hits))
-        shared = np.bincount(owner, weights=values * self.worth[at[hits]], minlength=len(counts))
+        shared = np.bincount(entry_of, weights=values * self.worth[at[hits]], minlength=len(counts))
         cosines: Floats = np.minimum(shared / (lengths * self.length), 1.0).astype(np.float32)
         return cosines
 

@@ -1,5 +1,8 @@
-"""The sentences that the practice model answers. `signed` puts a signature in front of each, so that no one takes it for a
-language model."""
+"""The sentences of the practice model, a provider that follows rules instead of a language model. `signed` puts a signature in
+front of each, so that no one takes it for a language model.
+
+A slot is one argument of a tool. A row is an object of a tool's JSON result.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,12 @@ def nothing_fits(text: str) -> str:
 
 
 def which_question(slot: Slot, rows: Sequence[Row]) -> str:
+    """Returns the question which of several rows the user means, if each may be the thing that the slot identifies."""
     return f"Several fit as the {slot.thing or 'one'}: {', '.join(map(_described, rows[:8]))}. {_WHICH_QUESTION}"
 
 
 def missing_question(tool: str, missing: Sequence[Slot]) -> str:
+    """Returns the question for required arguments that the message does not contain."""
     *names, last = [_slot_name(slot) for slot in missing]
     others = f"{', '.join(names)} and " if names else ""
     return f"For {tool} I still need: {others}{last}. {_WHAT_QUESTION}"
@@ -64,6 +69,7 @@ def only_looked(text: str) -> str:
 
 
 def failure(tool: str, content: str) -> str:
+    """Returns the report of a failed call, with the error message in the tool's result."""
     value = decoded(content)
     for key in ("error", "message"):
         value = value.get(key) or value if isinstance(value, Mapping) else value
@@ -89,8 +95,7 @@ def outcome(tool: str, content: str) -> str:
 
 
 def _described(row: Row) -> str:
-    """Returns the name of a row with up to three of its fields. A row without a name is called by `key: value` pairs, to which
-    nothing is added."""
+    """Returns the name of a row with up to three of its fields. If the row has no name, its first fields stand alone."""
     name = label_of(row)
     more = [f"{key} {value}" for key, value in row.items() if _is_plain(value) and str(value) not in (name, "")]
     return f"{name} ({', '.join(more[:3])})" if more and ":" not in name else name

@@ -1,4 +1,5 @@
-"""Fills the arguments of a tool from a message: by labels, choices, kinds of values, and key phrases. Used by the practice model.
+"""Fills the arguments of a tool from a message: by labels, choices, kinds of values, and key phrases. Used by the practice model,
+which follows rules instead of a language model.
 
 A slot is one argument of a tool; a mention is a name, date or other value in the message. The rules apply one after the other,
 and a piece of the message is used for one argument only. The last rule guesses, for required arguments only. If no rule finds a

@@ -1,5 +1,8 @@
-"""The two kinds of step that the practice model takes, a text or tool calls, and the calls with which it looks for further
-tools."""
+"""The two kinds of step that the practice model takes, a text or tool calls, and the calls with which it looks for further tools.
+
+The practice model follows rules instead of a language model. A scene is a request as these rules read it, with the calls so far.
+A meta tool, such as `search_tools`, finds or calls other tools.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""English for the practice model: words, families of verbs, and the mood of a message, which asks, orders or states something.
+"""English for the practice model, which follows rules instead of a language model: words, families of verbs with similar meanings
+(`create`, `add`), and the mood of a message, which asks, orders or states something.
 
 The words come from english.toml and are general English, without words of any catalog. The topic of a tool is read from the
 tool's own definition.

@@ -1,5 +1,5 @@
 """Finds the identifiers that a tool takes (`client_id`): in the message, in earlier results, or with a tool that lists them. Used
-by the practice model.
+by the practice model, which follows rules instead of a language model.
 
 A slot is one argument of a tool; its thing is what the identifier identifies (the client). A mention is a name, date or other
 value in the message. A finder is a tool that lists things with their identifiers.

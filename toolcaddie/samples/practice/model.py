@@ -1,5 +1,7 @@
-"""The practice model as a provider. It follows rules instead of being a language model, so that everything can be tried without a
-key. It turns a `ModelRequest` into a `ModelReply`, whole or streamed; `steps` decides what it answers."""
+"""The practice model: a provider that follows rules instead of a language model, so that everything can be tried without a key.
+
+It turns a `ModelRequest` into a `ModelReply`, whole or streamed; the module `steps` chooses the answer.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Reads results of tools for the practice model: the rows in their JSON, the row that a text refers to, and the identifier in a
-row."""
+"""Reads results of tools for the practice model, which follows rules instead of a language model: the rows (objects) in their
+JSON, the row that a text refers to, and the identifier in a row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A request as the practice model reads it: the wish (what the user wants now), the calls made for it so far (the trail), and the
-conversation before."""
+"""A request as the practice model, which follows rules instead of a language model, reads it: the wish (what the user wants now),
+the calls made for it so far (the trail), and the conversation before."""
 
 from __future__ import annotations
 

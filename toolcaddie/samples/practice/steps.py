@@ -1,4 +1,4 @@
-"""The next step of the practice model: tool calls or a text.
+"""The next step of the practice model, which follows rules instead of a language model: tool calls or a text.
 
 The step depends on the conversation alone (`Scene`). The rules ask in this order: does a tool fit, was it called already, can
 another tool find a missing identifier? The conversation contains the earlier calls, so that no call is repeated; after
