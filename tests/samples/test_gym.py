@@ -178,7 +178,7 @@ async def test_an_id_that_is_not_there_is_refused_with_the_tool_that_gives_ids(n
         needed = {*tool.input_schema.get("required", []), wrong}
         arguments = {key: example(key, properties[key], values) for key in needed}
         message = await refusal(gym, name, **{**arguments, wrong: 999_999})
-        finder = re.fullmatch(rf"There is no {wrong} 999999; (\w+) gives the ids there are\.", message)
+        finder = re.fullmatch(rf"There is no {wrong} 999999; (\w+) returns the ids that exist\.", message)
         assert finder is not None, message
         assert finder[1] in names
 

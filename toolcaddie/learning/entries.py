@@ -55,7 +55,7 @@ class ToolLookup:
         self._names = {tool.name: position for position, tool in enumerate(catalog.tools)}
         self._digests = [digest_of(tool) for tool in catalog.tools]
         self._unique: dict[str, int | None] = {}
-        for position, digest in enumerate(self._digests):
+        for position, digest in enumerate(self._digests):  # None: several tools have this digest
             self._unique[digest] = None if digest in self._unique else position
         self._unique[""] = None
 

@@ -102,7 +102,7 @@ def _read(text: str) -> _Message:
     """Returns the features of a message; of a long one, those of its beginning and its end."""
     if len(text) > 2 * _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} {text[-_MOST_TEXT:]}"
-    all_words = split_words(text.encode("utf-8", "replace").decode())
+    all_words = split_words(text.encode("utf-8", "replace").decode())  # without unpaired surrogates
     if len(all_words) > 2 * _MOST_WORDS:
         all_words = [*all_words[:_MOST_WORDS], *all_words[-_MOST_WORDS:]]
     language = language_of(all_words) or "english"

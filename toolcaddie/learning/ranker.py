@@ -369,9 +369,8 @@ class Learned:
             return cached[1]
         indexed = len(past.index.rows)
         entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
-        entries = entries[
-            np.lexsort(past.meanings.rows[entries, :2].T)
-        ]  # an order that does not depend on their arrival
+        # Sorted by their vectors, so that the sample does not depend on the order in which entries arrived.
+        entries = entries[np.lexsort(past.meanings.rows[entries, :2].T)]
         limited = limited_owners(past.owners[entries], (OPERATOR_LOG, owner))
         if limited.any():
             entries = entries[first_of_each(limited, MOST_OF_ONE)]

@@ -187,7 +187,7 @@ class Request:
         table = _table()
         low = self.hashes & ((1 << _BITS) - 1)
         table[low] = np.arange(len(self.hashes), dtype=np.int16)
-        at = table.take(hashes.astype(np.uint16))  # the low bits
+        at = table.take(hashes.astype(np.uint16))  # index of the request's feature with the same low bits, or -1
         table[low] = -1
         hits = np.flatnonzero(at >= 0)
         hits = hits[self.hashes.take(at.take(hits)) == hashes.take(hits)]

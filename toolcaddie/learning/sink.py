@@ -83,6 +83,7 @@ class LearningSink:
         self._working: asyncio.Task[None] | None = None
 
     async def emit(self, event: RunEvent) -> None:
+        """Follows each run from its request to its end, and notes the tools that it called without an error."""
         if isinstance(event, RunStarted):
             self._start(event)
         elif isinstance(event, ToolsSelected):

@@ -19,7 +19,7 @@ def read_categories(language: str = "en") -> tuple[Category, ...]:
     unknown language."""
     if language not in (*LANGUAGES, ALL_LANGUAGES):
         raise ConfigError(
-            f"the gym has no keywords in {language!r}; there are {', '.join((*LANGUAGES, ALL_LANGUAGES))}"
+            f"the gym has no keywords in {language!r}; choose one of {', '.join((*LANGUAGES, ALL_LANGUAGES))}"
         )
     languages = LANGUAGES if language == ALL_LANGUAGES else (language,)
     lists = [_keywords_in(code) for code in languages]

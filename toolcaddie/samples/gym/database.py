@@ -144,11 +144,11 @@ def _clean(name: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Refused(f"{name} holds characters that are not valid Unicode; send plain text") from None
+        raise Refused(f"{name} has characters that are not valid Unicode; send plain text") from None
     if "\0" in value:
-        raise Refused(f"{name} holds a NUL character; send plain text")
+        raise Refused(f"{name} has a NUL character; send plain text")
     if not value.strip():
-        raise Refused(f"{name} is blank; give a text or omit it")
+        raise Refused(f"{name} is blank; give a text, or omit the parameter")
     return value.strip()
 
 
@@ -160,7 +160,7 @@ def _check_ids(connection: sqlite3.Connection, params: Sequence[Param], values: 
             continue
         check = f"SELECT 1 FROM (SELECT id FROM {param.table}) WHERE id = :{param.name}"
         if connection.execute(check, values).fetchone() is None:
-            raise Refused(f"There is no {param.name} {value}; {param.finder} gives the ids there are.")
+            raise Refused(f"There is no {param.name} {value}; {param.finder} returns the ids that exist.")
 
 
 def _check_refusals(connection: sqlite3.Connection, operation: Operation, values: Mapping[str, Any]) -> None:
@@ -195,6 +195,8 @@ def _part_of_answer(
 
 
 def _query(show: Show, params: Sequence[Param], values: Mapping[str, Any]) -> str:
+    """Returns the SQL query of a part of the answer. A list in pages is filtered by each parameter that is a filter and has a
+    value."""
     if not show.paged:
         return show.query
     active_filters = (param.where for param in params if param.where is not None and values[param.name] is not None)

@@ -2,8 +2,9 @@
 
 `database` runs an operation in one transaction. In this order, it checks that every id exists, checks that no `Refusal` finds a
 row, executes the writes, and reads the parts of the answer. The functions below build the usual kinds (list, details, figures,
-create, update, act, remove), so that the tables of operations read as a list of tools. All SQL is in this file and in those
-tables; a caller's values are always bound.
+create, update, act, remove), so that the tables of operations in `tools/` read as a list of tools. In these functions, `requires`
+are the parameters that a call must have, `takes` the optional ones, `by` is the parameter with the id of the row, and `hints` are
+further words by which the tool is found. All SQL is in this file and in those tables; a caller's values are always bound.
 """
 
 from __future__ import annotations

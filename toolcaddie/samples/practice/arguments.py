@@ -213,7 +213,8 @@ def _places(facts: Facts, choice: Any) -> list[int]:
 
 
 def _flag(slot: Slot, facts: Facts) -> Any:
-    """Returns True for a flag whose name is in the text, or False if a word before it negates it."""
+    """Returns True for a flag whose name is in the text, False if one of the two words before it negates it, and NOTHING if the
+    name is not in the text."""
     name_stems, spoken = [stem(word) for word in slot.parts if word not in STOPS], stems(facts.text)
     if not name_stems or not set(name_stems) <= set(spoken):
         return NOTHING
@@ -310,7 +311,7 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 def _count(slot: Slot, facts: Facts) -> Any:
     """Returns a number next to one of the slot's words ("50 points", "capacity 20"), or the only number of the text if one of
-    these words occurs anywhere."""
+    these words occurs anywhere. A limit takes only the number after a word such as "first" or "top"."""
     free = facts.free("number", "percent")
     if slot.words & _PAGING_WORDS:
         free = [

@@ -64,8 +64,8 @@ class Unknown:
 
 
 def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolution:
-    """Resolves the identifiers that a tool takes. `depth`: the number of tools for which this tool is to find an identifier, one
-    for the other; 0: the tool that fits the wish."""
+    """Resolves the identifiers that a tool takes. `depth`: 0 for the tool that fits the wish, 1 for a tool that finds an
+    identifier for it, 2 for a tool that finds an identifier for that one. Optional identifiers are resolved only at depth 0."""
     facts = scene.facts()
     required = [slot for slot in tool.slots if slot.is_id and slot.required]
     names = names_by_slot([*required, *(slot for slot in tool.slots if slot.is_naming)], facts)
@@ -114,7 +114,8 @@ def _id_of(
 
 
 def _in_results(slot: Slot, name: Mention | None, facts: Facts, scene: Scene) -> Identified | Unknown | None:
-    """Returns the identifier from earlier results that fits the message, a question if several fit, or None if no result fits."""
+    """Returns the identifier from earlier results that fits the message, a question if several fit, or None if no result fits.
+    Results for this wish are searched first, the latest first, then those for earlier wishes."""
     history = [past_call for past_call in scene.history if past_call.name not in META_TOOLS]
     for past_call in (*reversed(scene.tool_calls), *reversed(history)):
         rows = _rows_with(slot, past_call, scene)

@@ -84,6 +84,8 @@ def choices(scene: Scene) -> list[tuple[KnownTool, float]]:
 
 
 def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
+    """Returns True if a tool's action fits the wish: for a question a tool that changes nothing, for a stated fact one that
+    creates or updates something, for an order one with the ordered verb or a verb of similar meaning."""
     wish = scene.wish
     if wish.mood == "asks":
         return not tool.changes
@@ -221,7 +223,7 @@ def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
 
 
 def _stand_in(slot: Slot, scene: Scene) -> Any:
-    """Returns a made-up value of the right type, as a language model does that is forced to call a tool."""
+    """Returns a made-up value of the right type, because a language model that is forced to call a tool makes values up too."""
     if slot.choices:
         return slot.choices[0]
     if "default" in slot.schema:

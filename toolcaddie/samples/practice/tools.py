@@ -234,7 +234,7 @@ def _toolbox(offered: tuple[bytes, ...], shown_tools: tuple[bytes, ...], only: f
     ]
     known += [_tool(body, offered=False) for body in map(msgspec.json.decode, shown_tools) if is_tool(body)]
     tools: dict[str, KnownTool] = {}
-    for tool in known:
+    for tool in known:  # of several definitions of a tool, the first that has a schema
         if tool.name not in tools or tools[tool.name].schema is None:
             tools[tool.name] = tool
     return Toolbox(

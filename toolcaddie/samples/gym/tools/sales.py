@@ -156,7 +156,7 @@ OFFERS: tuple[Operation, ...] = (
         refusals=(
             refuse(
                 "SELECT 1 WHERE upper(trim(:code)) NOT IN (SELECT code FROM offers)",
-                "There is no offer with the code {code!r}; get_offers_list shows the codes there are.",
+                "There is no offer with the code {code!r}; get_offers_list lists all codes.",
             ),
         ),
     ),
