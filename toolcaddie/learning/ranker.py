@@ -288,6 +288,7 @@ class Learned:
         return None if place < 0 else place
 
     def _place_of(self, tool: CalledTool) -> int:
+        """Returns the tool's position in the catalog, or -1 if the catalog no longer has the tool."""
         if tool not in self._positions:
             position = self._lookup.position(tool)
             self._positions[tool] = _GONE if position is None else position
@@ -439,6 +440,7 @@ class Learned:
         return scores
 
     def _by_tool(self, positions: Ints, values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+        """Returns for each tool of the catalog the sum of the values of its calls."""
         summed: npt.NDArray[np.float64] = np.bincount(positions, weights=values, minlength=self._size).astype(
             np.float64
         )

@@ -97,7 +97,7 @@ class Index:
         self.rows = rows
         self.rarity = rarity
         self.lengths = lengths_of(rows, rarity)
-        searched = np.flatnonzero((rows.hashes & 1) == 0)
+        searched = np.flatnonzero((rows.hashes & 1) == 0)  # stems and pairs of words, not three-letter runs
         entries = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(rows.starts))[searched]
         order = np.argsort(rows.hashes[searched], kind="stable")
         hashes = rows.hashes[searched][order]
@@ -238,6 +238,7 @@ def _table() -> npt.NDArray[np.int16]:
 
 
 def _starts(counts: Ints) -> Ints:
+    """Returns the index at which each entry begins in a flat array, and the end of the last one."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts

@@ -113,6 +113,7 @@ class LearningSink:
         self._runs.put(event.run_id, run)
 
     def _cleaned(self, message: Message) -> Message:
+        """Returns the beginning of a message without secrets."""
         # A secret at the cut would not be recognised, so more text is redacted than is stored.
         text = self._redact(message.text[: 2 * _TEXT_LIMIT])[:_TEXT_LIMIT]
         return Message(role=message.role, content=text, tool_calls=message.tool_calls)
@@ -202,6 +203,7 @@ def _entry_of(records: Sequence[EventRecord], window: int, window_user: int) -> 
 
 
 def _message(recorded: Mapping[str, Any]) -> Message:
+    """Returns a message as the trail has recorded it: with its text and the names of the tools that it called."""
     role: Role = "assistant" if recorded.get("role") == "assistant" else "user"
     calls = tuple(ToolCall(id="", name=str(name)) for name in recorded.get("called", ()))
     return Message(role=role, content=str(recorded.get("text", "")), tool_calls=calls)

@@ -134,6 +134,7 @@ def matches(text: str, search: str) -> bool:
 
 
 def _folded(text: str) -> str:
+    """Returns the text in lower case, without accents and without 's."""
     # Users write "John's": the 's is not a part of the name.
     plain = re.sub(r"['’]s\b", "", text.casefold())
     return "".join(letter for letter in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(letter))

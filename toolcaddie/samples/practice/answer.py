@@ -102,6 +102,7 @@ def _described(row: Row) -> str:
 
 
 def _fields(row: Row) -> str:
+    """Returns the first fields of a row, and of the objects in it, as `key: value` pairs."""
     inner = [child for child in row.values() if isinstance(child, Mapping)]
     plain = [f"{key}: {value}" for part in (row, *inner) for key, value in part.items() if _is_plain(value)]
     return _short(", ".join(plain[:_SHOWN_FIELDS]), _SHOWN_TEXT)

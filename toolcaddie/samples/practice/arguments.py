@@ -148,7 +148,7 @@ def id_in_message(slot: Slot, facts: Facts) -> Any:
 
 
 def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    """Returns the piece of the message after the argument's own name."""
+    """Returns the piece of the message after the argument's own name, such as the number in "phone 555 1234"."""
     if slot.type not in ("string", *_NUMBERS) or slot.choices:
         return NOTHING
     label = r"[ _-]".join(map(re.escape, slot.parts[:-1] if slot.is_id and slot.parts[1:] else slot.parts))
@@ -172,6 +172,7 @@ def _id_kinds(slot: Slot) -> tuple[Kind, ...]:
 
 
 def _kinds_behind_label(slot: Slot) -> tuple[Kind, ...]:
+    """Returns the kinds of mention that may follow the argument's own name in the message."""
     if slot.type in _NUMBERS:
         return "number", "money", "percent", "duration"
     return kinds_of(slot) or ("quote", "name", "code", "number", "phone")

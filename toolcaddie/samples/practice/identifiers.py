@@ -140,8 +140,8 @@ def _rows_with(slot: Slot, past_call: PastCall, scene: Scene) -> list[Row]:
 
 
 def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Scene) -> Identified | Unknown:
-    """Returns the identifier for "the second one" or "her": of the row at that place, of the row mentioned before, or of the only
-    row. If several rows remain, returns a question."""
+    """Returns the identifier to which "the second one" or "her" refers: that of the row at this place, of the row mentioned
+    before, or of the only row. If several rows remain, returns a question."""
     if scene.ordinal is None:
         for mention in scene.earlier_mentions:
             rows = [hit.row for hit in matches(rows, mention.text) if mention.kind in _NAMING_KINDS] or rows

@@ -63,6 +63,7 @@ def _is_free(start: int, end: int, mentions: list[Mention]) -> bool:
 
 
 def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
+    """Returns the mention of a match. The groups of its pattern may name the text, the unit and the count."""
     parts = match.groupdict()
     text = (parts.get("text") or match[0]).strip(" #")
     unit = _unit(parts["unit"]) if parts.get("unit") and parts.get("count") else ""

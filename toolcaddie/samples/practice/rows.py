@@ -60,6 +60,7 @@ def rows_of(content: str) -> Sequence[Row]:
 
 
 def _lists(value: Any, depth: int) -> list[list[Row]]:
+    """Returns the objects of each list in a JSON value, down to `depth` levels of objects."""
     if isinstance(value, list):
         return [[item for item in value if isinstance(item, Mapping)]]
     if isinstance(value, Mapping) and depth:

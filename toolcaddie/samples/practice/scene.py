@@ -109,7 +109,7 @@ class Scene:
         return [past_call for past_call in self.trail if past_call.name not in META_TOOLS]
 
     def tool_of(self, past_call: PastCall) -> KnownTool:
-        """Returns the tool that was called; without definition if the tool is not known."""
+        """Returns the tool that was called. If the request does not show the tool, the result has only its name."""
         return self.box.tools.get(past_call.name) or KnownTool(name=past_call.name, offered=False)
 
     def has_called(self, name: str, arguments: Mapping[str, Any]) -> bool:
@@ -170,6 +170,7 @@ def _prompted_day(messages: Sequence[Message]) -> date | None:
 
 
 def _past_calls(messages: Sequence[Message]) -> tuple[PastCall, ...]:
+    """Returns the calls that have a result among these messages, in the order of the results."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     results = [(calls.get(message.tool_call_id or ""), message) for message in messages if message.role == "tool"]
     return tuple(
@@ -178,6 +179,7 @@ def _past_calls(messages: Sequence[Message]) -> tuple[PastCall, ...]:
 
 
 def _unwrapped(name: str, arguments: Mapping[str, Any], content: str) -> PastCall:
+    """Returns a call with its result. For a call of `execute_tool` it is the call of the tool named in its arguments."""
     if name == EXECUTE_TOOL and isinstance(arguments.get("tool_name"), str):
         name, arguments = arguments["tool_name"], _mapping(arguments.get("arguments"))
     return PastCall(name=name, arguments=arguments, content=content)

@@ -206,12 +206,14 @@ def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
 
 
 def _outcome_sentence(tool: KnownTool, past_call: PastCall, scene: Scene) -> Say:
+    """Returns the report of a call with success. If the user ordered a change and the tool only reads, the report says so."""
     text = answer.outcome(tool.name, past_call.content)
     wanted_a_change = scene.wish.mood == "orders" and READ not in scene.wish.families
     return Say(text=answer.only_looked(text) if wanted_a_change and tool.reads else text)
 
 
 def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
+    """Yields the calls; instead of a call of `execute_tool`, the call of the tool named in its arguments."""
     for call in calls:
         if call.name == EXECUTE_TOOL:
             yield Call(name=call.arguments["tool_name"], arguments=call.arguments["arguments"])

@@ -220,6 +220,7 @@ def toolbox_of(
 
 
 def _canonical(definition: Any) -> bytes:
+    """Returns a definition as JSON, so that equal definitions are equal keys of the cache of `_toolbox`."""
     if isinstance(definition, bytes | bytearray | memoryview | msgspec.Raw):
         return bytes(definition)
     return canonical_json(definition)
@@ -249,6 +250,7 @@ def is_tool(body: Any) -> bool:
 
 
 def _tool(body: Mapping[str, Any], *, offered: bool) -> KnownTool:
+    """Returns a tool from its definition. A tool found by search (not `offered`) may lack a schema, which can be requested."""
     schema = next((body[key] for key in ("parameters", "input_schema", "inputSchema") if body.get(key)), None)
     if (schema is None and offered) or not isinstance(schema, Mapping | None):
         schema = {"type": "object", "properties": {}}
