@@ -21,7 +21,7 @@ from toolcaddie.ports.wires import ClientWire
 from toolcaddie.providers.http import HttpServer
 
 _MOST_PAGES = 20
-"""Largest number of pages that are read of a list of models."""
+"""The largest number of pages of a list of models that are read."""
 
 
 class ConnectionOptions(TypedDict, total=False):

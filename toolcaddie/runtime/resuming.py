@@ -58,7 +58,8 @@ class Resuming:
 
         `approvals` (True: approved) and `results` (of tools that the caller ran) have the answers for which the run waited, by
         call id. `reason` is recorded with the approvals. `principal`: the run must belong to it; None: the run may belong to
-        anyone. `dependencies`: those of the request, because they were not stored.
+        anyone. `dependencies`: the objects for the functions of the run; the caller supplies them again, because
+        they are not stored with the run.
         """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)

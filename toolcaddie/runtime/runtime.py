@@ -51,10 +51,11 @@ class Runtime(Assembly):
     Tools:
 
     - `sources`: `ToolSource`s, plain functions, or names of catalogs ("gym"); one of them or a list. `dependencies`: objects
-      for functions with a parameter of their type; for a class, each request supplies its own object.
+      that are passed to functions with a parameter of their type. If a class is given instead of an object, each request
+      supplies its own object of this class.
     - `middleware`, `cache`: what happens around each call, and the store for results that may be reused (default: in memory).
     - `meta_tools`: further meta tools, which a preset offers by name (`Preset.meta`).
-    - `replace_reserved`: names reserved for Toolcaddie's own tools that the sources may use nevertheless.
+    - `replace_reserved`: names that are reserved for Toolcaddie's own tools, but may be used by tools of the sources.
 
     Selection:
 

@@ -24,7 +24,7 @@ Rows = Sequence[Row[Any]]
 class Reader:
     """Runs selects in its own threads, or in the thread of the writer `shared` if that writer has the only connection.
 
-    `check` raises `StorageError` if the file being read is no longer the database.
+    `check` raises `StorageError` if the database file was deleted or replaced after it was opened.
     """
 
     def __init__(self, engine: Engine, *, check: Callable[[], None], shared: Writer | None = None) -> None:

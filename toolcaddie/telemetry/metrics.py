@@ -217,7 +217,7 @@ class _RunNumbers:
     expansions: int = 0
     """Number of calls of `request_more_tools`."""
     saved: int = 0
-    """Estimated tokens of tool definitions that each request with tools omits."""
+    """Estimated tokens of the tool definitions that were omitted from each request with tools."""
 
 
 def metrics(*, parts: Parts) -> PrometheusSink:

@@ -2,7 +2,8 @@
 
 A term is a stem in the vocabulary of the catalog, and a number (`ids`) in all arrays. The index consists of sparse matrices with
 a row for each tool and a column for each term, so that a query takes a few numpy calls. Each entry has two values: the strength
-of the term in the tool (BM25F, with weighted fields) and the even count (the number of occurrences in all fields alike).
+of the term in the tool (BM25F, with weighted fields) and the even count (1 + the logarithm of the
+number of occurrences, of which those in the name count twice and those in any other field once).
 
 The rarity of a term is counted among the tools that the caller may see (`Scope`), so that no score reveals anything about a
 hidden tool.

@@ -39,7 +39,8 @@ class Subject:
     provider: Callable[[str, str], Provider]
     """Makes the provider from the server's `(base_url, key)`. Each check makes at least one, and closes it."""
     wire: Callable[[], Wire]
-    """Makes the API of a server. It is called for each server, because a wire may remember what it signed."""
+    """Makes the API format (wire) that a test server speaks. It is called for each server, because a wire may remember what it
+    signed."""
     model: str = "gpt-test"
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of every request, for servers that refuse requests without them."""

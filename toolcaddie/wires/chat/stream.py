@@ -122,8 +122,8 @@ class ChatReader:
     """Reads a streamed answer: every chunk gives a delta, and all of them together one reply. Implements
     `ports.wires.StreamReader`.
 
-    Servers number the pieces of calls differently, so calls are numbered again here. A piece opens a call if its id or name
-    differs from that of the call at its index; otherwise it continues that call.
+    Servers number the pieces of calls differently, so calls are numbered again here. A piece opens a call if no call
+    has its index yet, or if it has a name and its name or id differs from that call's; otherwise it continues that call.
     """
 
     def __init__(self, *, who: str, show_usage: bool, author: str = "") -> None:

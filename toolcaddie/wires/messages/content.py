@@ -22,7 +22,7 @@ MESSAGES = "messages"
 TEXT = "text"
 _PDF = "application/pdf"
 _OWN_PARTS = frozenset({"image", "document", "search_result"})
-"""Parts of this API that a caller may write into a request of any wire."""
+"""Types of this API's content blocks that a caller may also use in a request in another API's format."""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
