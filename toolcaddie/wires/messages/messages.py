@@ -58,7 +58,7 @@ class Conversation:
     system: list[Block]
     messages: list[Block]
     revealed_early: frozenset[str]
-    """Tools that cannot be deferred, because the conversation reveals them at a place where the API accepts no `tool_addition`."""
+    """Tools that cannot be deferred, because the conversation reveals them at a place where the API has no `tool_addition`."""
     adds: bool
     """True if tools are added between messages, which is a beta feature of the API."""
 
