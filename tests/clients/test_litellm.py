@@ -65,4 +65,4 @@ def test_a_stream_that_is_left_ends_the_request_to_the_upstream(stage: Stage) ->
 
 def test_a_tool_that_must_be_called_is_sent(stage: Stage) -> None:
     stage.plays(call("get_weather", {"city": "Oslo"}))
-    assert LITELLM("chosen", stage.base_url) == {"calls": ["get_weather"]}
+    assert LITELLM("weather_choice", stage.base_url) == {"calls": ["get_weather"]}

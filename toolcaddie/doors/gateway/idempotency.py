@@ -246,8 +246,8 @@ class Once:
             log.warning("answer_not_kept", run=claim.run_id, reason=str(error))
 
     async def _release(self, key: str, claim: _RunningEntry) -> None:
-        """Releases the key of a run that failed before any call began. If that fails, the next request learns from the trail that it
-        may run."""
+        """Releases the key of a run that failed before any call began. If that fails, the next request learns from the trail that
+        it may run."""
         try:
             await self._documents.delete(_KIND, key, owner=claim.owner)
         except StorageError as error:
