@@ -42,6 +42,7 @@ ASK: Any = {
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "toolcaddie.toml").write_text("[storage]\nlease = 1\n")  # a retry waits until the dead server's has run out
     return tmp_path
 
 
