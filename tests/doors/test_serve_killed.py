@@ -42,7 +42,8 @@ ASK: Any = {
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(SHOP)
-    (tmp_path / "toolcaddie.toml").write_text("[storage]\nlease = 1\n")  # a retry waits until the dead server's has run out
+    # A retry waits until the lease of the dead server has run out.
+    (tmp_path / "toolcaddie.toml").write_text("[storage]\nlease = 1\n")
     return tmp_path
 
 
