@@ -56,6 +56,13 @@ def test_definitions_come_out_as_they_went_in():
     assert Picker.of([*TOOLS, odd]).pick("freeze all", max_tools=1).definitions == [odd]
 
 
+def test_a_definition_without_its_wrapper_gets_one():
+    bare = _definition("freeze_all", "Freeze")["function"]
+    assert Picker.of([*TOOLS, bare]).pick("freeze all", max_tools=1).definitions == [
+        _definition("freeze_all", "Freeze")
+    ]
+
+
 def test_a_conversation_is_read_from_openai_messages():
     messages = [
         {"role": "system", "content": "list list list"},

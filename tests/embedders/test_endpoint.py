@@ -236,5 +236,6 @@ def test_models_servers_and_sizes_have_names_of_their_own() -> None:
         Endpoint("http://here/v1", "b"),
         Endpoint("http://there/v1", "a"),
         Endpoint("http://here/v1", "a", dimensions=256),
+        Endpoint("http://here/other/v1", "a"),
     ]
-    assert len({embedder.name for embedder in made}) == 4
+    assert len({embedder.name for embedder in made}) == 5

@@ -62,6 +62,27 @@ async def test_a_runtime_closes_its_provider_at_the_end_of_its_block() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_runtime_closes_its_classifier_although_its_provider_fails_to_close() -> None:
+    closed: list[str] = []
+
+    class Stubborn(ScriptedProvider):
+        async def close(self) -> None:
+            raise RuntimeError("stuck")
+
+    class Classes:
+        async def __call__(self, query: Any, categories: Any) -> None:
+            return None
+
+        async def close(self) -> None:
+            closed.append("classifier")
+
+    runtime = Runtime(provider=Stubborn([say("hi")]), classifier=Classes())
+    with pytest.raises(RuntimeError, match="stuck"):
+        await runtime.close()
+    assert closed == ["classifier"]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("asked", ["scripted:big", "big"])
 async def test_a_request_may_name_its_model_with_its_provider(asked: str) -> None:
     provider = ScriptedProvider([say("hi")])

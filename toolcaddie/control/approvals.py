@@ -136,6 +136,7 @@ class StoredApprovals:
         )
 
     def _decoded(self, value: bytes) -> Approval:
+        """Returns the stored approval as it is now: `expired` if its time has passed before it was used."""
         return msgspec.json.decode(value, type=Approval).at(self._clock())
 
     def _ttl(self, approval: Approval) -> float:

@@ -90,7 +90,8 @@ class Endpoint:
         the other in a command, at the same time in threads."""
         self.dimensions = dimensions or 0
         size = f":{dimensions}" if dimensions else ""
-        self.name = f"{model}{size} at {self._url.host}:{self._url.port}"
+        folder = self._url.path.removesuffix("/embeddings")
+        self.name = f"{model}{size} at {self._url.host}:{self._url.port}{'' if folder == '/v1' else folder}"
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"

@@ -5,7 +5,7 @@ log. `unlimited` are the owners whose entries are all considered: the current ca
 
 Similarity is the cosine of features that are weighted by rarity. A search has two steps. The index gives candidates: the entries
 that share the request's rarest features, as long as at most a fixed number of postings is read (a posting is an entry that has
-the feature). Then each candidate is compared exactly. The time of a search therefore hardly grows with the log.
+the feature). Then each candidate is compared by all its features. The time of a search therefore hardly grows with the log.
 """
 
 from __future__ import annotations
@@ -185,6 +185,8 @@ class Request:
         if not len(hashes) or not self.length:
             return np.zeros(len(counts), dtype=np.float32)
         table = _table()
+        # The table holds one feature for each value of the low `_BITS` bits, which `uint16` has. If two features of the request
+        # have the same low bits, only the last one counts, so the cosine is a little too small.
         low = self.hashes & ((1 << _BITS) - 1)
         table[low] = np.arange(len(self.hashes), dtype=np.int16)
         at = table.take(hashes.astype(np.uint16))  # index of the request's feature with the same low bits, or -1

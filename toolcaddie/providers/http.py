@@ -375,8 +375,13 @@ def _headers(more: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _secrets(headers: Mapping[str, str], api_key: str | None = None) -> tuple[str, ...]:
-    """Returns the key and the values of headers with keys, the longest first, because one of them may be a part of another."""
-    values = [value.removeprefix("Bearer ") for name, value in headers.items() if _SECRET_NAME.search(name.lower())]
+    """Returns the key and the values of headers with keys, without a scheme such as `Bearer`. The longest come first, because one
+    of them may be a part of another."""
+    values = [
+        value.partition(" ")[2] or value if name.lower().endswith("authorization") else value
+        for name, value in headers.items()
+        if _SECRET_NAME.search(name.lower())
+    ]
     return tuple(sorted({each for each in (api_key or "", *values) if len(each) >= _MIN_SECRET}, key=len, reverse=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Never
 
@@ -260,17 +261,18 @@ class Assembly:
         )
 
     async def close(self) -> None:
-        """Waits for background writes, then closes the provider and the sources. A closed runtime opens again with its next
-        request."""
-        if self._learning is not None:
-            await self._learning.settled()
-        if self._vectors is not None:
-            await self._vectors.close()
-        await self._background.finished()
-        await self._models.close()
-        await self.source.close()
-        if (close := getattr(self._classifier, "close", None)) is not None:
-            await close()
+        """Waits for background writes, then closes the vectors, the provider, the sources and the classifier: all of them, even
+        if closing one of them fails. A closed runtime opens again with its next request."""
+        async with AsyncExitStack() as closing:  # the last callback runs first
+            if (close := getattr(self._classifier, "close", None)) is not None:
+                closing.push_async_callback(close)
+            closing.push_async_callback(self.source.close)
+            closing.push_async_callback(self._models.close)
+            closing.push_async_callback(self._background.finished)
+            if self._vectors is not None:
+                closing.push_async_callback(self._vectors.close)
+            if self._learning is not None:
+                closing.push_async_callback(self._learning.settled)
 
 
 def _models(

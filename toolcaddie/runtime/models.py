@@ -34,6 +34,7 @@ DEFAULT_MODELS: Mapping[str, str] = {
 """The models of fallbacks that name only a provider, by provider. Providers that are absent here have no default model."""
 
 _PRACTICE = "practice"
+"""Name of the provider that follows rules instead of a model, and so needs no model name."""
 _MEMBERS = ("name", "complete", "stream", "models", "close")
 """The members that an object must have to be a provider."""
 

@@ -131,6 +131,8 @@ class ModelHandler:
                 await exchange.while_connected(run(exchange, run_id=new_run_id()))
 
     def _headers(self, exchange: Exchange, *, keyed: bool, once: bool) -> dict[str, str]:
+        """Returns the client's headers that go to the upstream. `keyed`: the client's key is a key of the gateway, and is not
+        forwarded. `once`: the request becomes exactly one upstream request, so more headers may be forwarded."""
         return self._onward.headers(exchange.headers, keyed=keyed, once=once, key_headers=self._key_headers)
 
     def _client_key(self, exchange: Exchange) -> bytes:

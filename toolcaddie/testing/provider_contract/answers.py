@@ -186,10 +186,11 @@ async def answers_of_requests_at_the_same_time_are_not_mixed_up(subject: Subject
     def echo(number: int) -> Reply:
         return calls(("add", {"note": f"first of {number}"}), ("find", {"note": f"second of {number}"}))
 
-    def number_of(body: Any) -> Reply:
+    def answer_to(body: Any) -> Reply:
+        """Returns the answer with the number that the request names."""
         return echo(next(number for number in range(_AT_ONCE) if f"number {number}." in str(body)))
 
-    async with stage(subject, number_of) as (provider, _), patience():
+    async with stage(subject, answer_to) as (provider, _), patience():
         answers = [
             ask(provider, request_of(subject, user(f"number {number}."), tools=TOOLS), stream=number % 2 == 0)
             for number in range(_AT_ONCE)

@@ -277,9 +277,4 @@ def in_order_and_once(recorded: RecordedRequest, words: Sequence[str]) -> None:
     text = recorded.raw.decode()
     for word in words:
         same(f"the number of times that {word!r} is in the request", text.count(word), 1)
-    places = [text.index(word) for word in words]
-    same("the order of the words in the request", [words[place] for place in _ranks(places)], list(words))
-
-
-def _ranks(places: Sequence[int]) -> list[int]:
-    return sorted(range(len(places)), key=places.__getitem__)
+    same("the order of the words in the request", sorted(words, key=text.index), list(words))

@@ -195,7 +195,8 @@ def _read_tool(item: Any, where: str) -> Tool:
 
 
 def read_definition(item: Any, where: str) -> Tool:
-    """Reads a hand-written definition as a tool. The wrapper `{"type": "function", "function": ...}` may be missing.
+    """Reads a hand-written definition as a tool. The wrapper `{"type": "function", "function": ...}` may be missing; it is added,
+    because models' servers require it.
 
     Raises `RequestError` naming the field at fault.
     """
@@ -206,10 +207,12 @@ def read_definition(item: Any, where: str) -> Tool:
         raise RequestError(f"{where}: the description of {function['name']!r} must be a text", param=where)
     if not isinstance(function.get("parameters"), Mapping | None):
         raise RequestError(f"{where}: the parameters of {function['name']!r} must be a JSON Schema", param=where)
-    return _function_tool(function, item)
+    return _function_tool(function, item if item.get("type") == FUNCTION else {"type": FUNCTION, FUNCTION: function})
 
 
 def _function_tool(function: JsonObject, definition: JsonObject) -> Tool:
+    """Returns the tool of a function. `definition`: the function in its wrapper, which is sent to the model unchanged. Calls of
+    the tool are returned to the caller, who runs them (`CLIENT_SOURCE`)."""
     schema = function.get("parameters")
     return Tool(
         name=function["name"],
