@@ -214,8 +214,8 @@ def _variable_of_fallback(settings: Settings, name: str) -> str | None:
 
 
 def key_of(settings: Settings, registry: Registry | None = None) -> str | None:
-    """Returns the upstream's key from the environment. None: it is not set, or the settings name no key for an address that is
-    not the vendor's own."""
+    """Returns the upstream's key from the environment. None: its variable is not set, or the settings give another address
+    than the vendor's and name no key for it."""
     if settings.upstream.key_env is None:
         name, _ = asked_of(settings, registry)
         config = provider_config(settings, name, url=settings.upstream.url)

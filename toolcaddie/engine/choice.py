@@ -21,8 +21,8 @@ def forced_names(tool_choice: Any) -> tuple[str, ...]:
 
 
 def sendable_choice(tool_choice: Any, array: Collection[str], view: View) -> Any:
-    """Returns the choice without allowed tools that are not in the `array`, because a provider refuses a name that it was not
-    sent.
+    """Removes from the choice the allowed tools that are missing from `array`, the tools that are sent: a provider refuses the
+    name of any other tool.
 
     A name that no tool of the view has stays in the choice, so that the provider reports the caller's mistake.
     """

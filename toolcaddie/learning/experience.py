@@ -35,7 +35,7 @@ OPERATOR_LOG = 0
 QUOTED = 120
 """The number of characters of a request that are stored, to be quoted in the reasons for a tool."""
 MOST_TOOLS = 16
-"""The largest number of tools of a request that is stored: a request that called more tells little about any of them."""
+"""A request that called more tools than this is not stored, because it tells little about any of them."""
 
 _TAIL = 512
 """The number of new entries after which a new index of all entries is due."""

@@ -17,8 +17,8 @@ from toolcaddie.util.replacing import replace
 def read_request(
     argument: RequestInput, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource
 ) -> RunRequest:
-    """Returns the request. If bots are configured, its principal has one of them. `source` has the tools that the request may
-    disable by name.
+    """Returns the request. If bots are configured, its principal names one of them: its own, or else the default bot. `source`
+    has the tools that the request may disable by name.
 
     Raises `RequestError` for the name of a bot or tool that does not exist.
     """

@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankedPool:
-    """The pool of candidates, and the scores of all tools by which the candidates were found."""
+    """The pool of candidates, and the scores of all tools. If there are rankers, the candidates were chosen by these scores."""
 
     pool: Pool
     scores: Floats

@@ -250,7 +250,8 @@ class ModelHandler:
     async def _answer_whole(
         self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        """Answers with the whole result of the run. `marks` records whether tools have run, for an error that follows."""
+        """Answers with the whole result of the run. `marks` records whether tools have run, so that a later error, such
+        as a failure to write the answer, can say so."""
         head = _head(door_request, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)

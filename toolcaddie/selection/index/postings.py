@@ -50,7 +50,7 @@ _PART = 0
 """Index of the only value of an entry in the table of names: the term's part in its word."""
 
 _MOST_SCOPES = 64
-"""The largest number of masks whose counts are cached."""
+"""The largest number of sets of visible tools (masks) whose counts of terms (`Scope`) are cached."""
 _MOST_LOOSE = 64
 """The arrays are built again when the loose rows are more than this number plus `_LOOSE_SHARE` of all tools. Loose rows are those
 of removed tools, and late rows: those of tools that were added since the arrays were built."""

@@ -110,8 +110,8 @@ async def calls_that_share_an_id_are_two_calls(subject: Subject, stream: bool) -
 
 @CHECKS.add()
 async def arguments_may_be_cut_between_any_two_characters(subject: Subject) -> None:
-    """A scripted answer streams arguments in three pieces of equal length. White space before and after `CORE` moves the
-    boundary of two pieces through every place in it."""
+    """Each scripted answer streams its arguments in three pieces of equal length. The white space after `CORE` is longer in each
+    answer, so that the first boundary between two pieces falls once at every place in `CORE`."""
     size = len(CORE)
     seams = [" " * size + CORE + " " * (size + 3 * seam) for seam in range(size + 1)]
     async with stage(subject, [call("note", arguments) for arguments in seams]) as (provider, _):
