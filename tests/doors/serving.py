@@ -14,7 +14,7 @@ import openai
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from toolcaddie.app.settings import Idempotency
+from toolcaddie.app.settings import GatewaySettings, Idempotency
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
@@ -76,6 +76,7 @@ async def gateway(
     http: Any = "auto",
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     bounds: Bounds = DEFAULT,
+    settings: GatewaySettings | None = None,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
@@ -99,7 +100,14 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency(), doors=doors, bounds=bounds)
+        app = create_app(
+            parts,
+            forwards=forwards,
+            idempotency=idempotency or Idempotency(),
+            doors=doors,
+            bounds=bounds,
+            settings=settings or GatewaySettings(),
+        )
         async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:

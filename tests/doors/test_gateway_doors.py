@@ -1,4 +1,4 @@
-"""A further door is a line in the table of doors and a wire: everything behind it is the gateway's as it stands."""
+"""The doors of the gateway besides chat completions behave as that door does, in the form of their own API."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ import pytest
 
 from tests.doors.serving import gateway
 from toolcaddie import FunctionSource, tool
-from toolcaddie.doors.gateway.app import MODEL_DOORS
 from toolcaddie.providers.openai_responses import OpenAIResponses
 from toolcaddie.testing import ResponsesWire, ScriptedUpstream, call, refuse, say
-from toolcaddie.wires import responses
 
 pytestmark = pytest.mark.anyio
-
-DOORS = {**MODEL_DOORS, "/v1/responses": responses.WIRE}
 
 
 def flat(name: str) -> dict[str, Any]:
@@ -28,7 +24,7 @@ def flat(name: str) -> dict[str, Any]:
 
 async def test_a_client_of_another_api_calls_its_tools_through_a_model_behind_a_third(tmp_path: Path) -> None:
     script = [call("freeze_membership", {"member": "John"}), say("Frozen.")]
-    async with ScriptedUpstream(script) as upstream, gateway(tmp_path, upstream.base_url, doors=DOORS) as served:
+    async with ScriptedUpstream(script) as upstream, gateway(tmp_path, upstream.base_url) as served:
         tools: Any = [flat("freeze_membership"), flat("send_invoice")]
         first = await served.client.responses.create(model="gpt-test", input="freeze John", tools=tools)
         (item,) = first.output
@@ -51,7 +47,7 @@ async def test_a_client_of_another_api_calls_its_tools_through_a_model_behind_a_
 
 async def test_a_stream_of_another_api_has_its_own_events_in_order(tmp_path: Path) -> None:
     script = [call("freeze_membership", {"member": "John"}, text="One moment.")]
-    async with ScriptedUpstream(script) as upstream, gateway(tmp_path, upstream.base_url, doors=DOORS) as served:
+    async with ScriptedUpstream(script) as upstream, gateway(tmp_path, upstream.base_url) as served:
         stream = await served.client.responses.create(
             model="gpt-test",
             input="freeze John",
@@ -75,9 +71,7 @@ async def test_our_own_tools_run_behind_every_door(tmp_path: Path) -> None:
     script = [call("freeze_membership", {"member": "John"}), say("Frozen.")]
     async with (
         ScriptedUpstream(script) as upstream,
-        gateway(
-            tmp_path, upstream.base_url, sources=[FunctionSource("gym", [freeze_membership])], doors=DOORS
-        ) as served,
+        gateway(tmp_path, upstream.base_url, sources=[FunctionSource("gym", [freeze_membership])]) as served,
     ):
         answer = await served.client.responses.create(model="gpt-test", input="freeze John")
     assert answer.output_text == "Frozen."
@@ -87,7 +81,7 @@ async def test_our_own_tools_run_behind_every_door(tmp_path: Path) -> None:
 async def test_a_request_is_spliced_where_door_and_upstream_speak_one_wire(tmp_path: Path) -> None:
     async with ScriptedUpstream([say("hi"), say("ho")], wire=ResponsesWire()) as upstream:
         provider = OpenAIResponses(upstream.base_url, "test-key")
-        async with gateway(tmp_path, provider, doors=DOORS) as served, httpx.AsyncClient() as http:
+        async with gateway(tmp_path, provider) as served, httpx.AsyncClient() as http:
             body = b'{ "model":"gpt-test",  "input":"hi", "truncation":"auto" }'
             answer = await http.post(
                 f"{served.base_url}/v1/responses", content=body, headers={"content-type": "application/json"}
@@ -103,15 +97,9 @@ async def test_a_request_is_spliced_where_door_and_upstream_speak_one_wire(tmp_p
 async def test_an_error_has_the_shape_of_its_door_before_a_stream_and_in_it(tmp_path: Path) -> None:
     async with (
         ScriptedUpstream([refuse(400, "no such thing", code="odd")]) as upstream,
-        gateway(tmp_path, upstream.base_url, doors=DOORS) as served,
+        gateway(tmp_path, upstream.base_url) as served,
     ):
         with pytest.raises(openai.BadRequestError, match="nothing is stored here"):
             await served.client.responses.create(model="m", input="hi", previous_response_id="resp_1")
         with pytest.raises(openai.BadRequestError, match="no such thing"):
             await served.client.responses.create(model="m", input="hi", tools=[flat("find")])  # type: ignore[list-item]
-
-
-async def test_no_further_door_is_open_by_default(tmp_path: Path) -> None:
-    async with ScriptedUpstream() as upstream, gateway(tmp_path, upstream.base_url) as served:
-        with pytest.raises(openai.NotFoundError, match="there is nothing at /v1/responses"):
-            await served.client.responses.create(model="m", input="hi")

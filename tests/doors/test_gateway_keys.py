@@ -20,11 +20,12 @@ from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.testing import AnthropicWire, GeminiWire, ScriptedUpstream, refuse, say
-from toolcaddie.wires import messages
+from toolcaddie.wires import chat, messages
 
 pytestmark = pytest.mark.anyio
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+ONE_DOOR = {"/v1/chat/completions": chat.WIRE}
 DOORS = {**MODEL_DOORS, MESSAGES: messages.WIRE}
 ASK: dict[str, Any] = {"model": "test", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
@@ -100,7 +101,7 @@ async def test_the_chat_door_takes_a_key_as_a_bearer_alone(tmp_path: Path) -> No
 
 async def test_the_plain_pages_take_a_key_in_the_header_of_any_open_door(tmp_path: Path) -> None:
     async with ScriptedUpstream([]) as upstream:
-        for doors, status in ((DOORS, 200), (MODEL_DOORS, 401)):
+        for doors, status in ((DOORS, 200), (ONE_DOOR, 401)):
             async with gateway(tmp_path, upstream.base_url, doors=doors) as served, aiohttp.ClientSession() as session:
                 _, secret = await served.database.keys.add(f"laptop {status}", Principal(id="laptop"))
                 async with session.get(f"{served.base_url}/v1/models", headers={"x-api-key": secret}) as answer:

@@ -238,11 +238,12 @@ async def test_the_wrong_path_says_which_base_address_to_set(tmp_path: Path) -> 
         "/chat/completions": "with /v1 at the end",
         "/v1/v1/chat/completions": "with /v1 at the end",
         "/openai/deployments/gpt/chat/completions": "with /v1 at the end",
-        "/v1/responses": "set_default_openai_api",
-        "/v1/messages": "Anthropic's API is not served here",
+        "/responses": "the Responses API is at /v1/responses",
+        "/v1/v1/messages": "Anthropic's API is at /v1/messages",
         "/v1beta/models/gemini:generateContent": "Gemini's API is not served here",
         "/api/chat": "Ollama's API is not served here",
-        "/v1/embeddings": "embeddings are not served here",
+        "/embeddings": "embeddings are at /v1/embeddings",
+        "/v1/files": "gateway.passed",
         "/nothing": "/v1/chat/completions",
     }
     async with (

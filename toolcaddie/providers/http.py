@@ -221,7 +221,8 @@ class HttpServer:
         if not headers:
             return self._headers
         forwarded = {name: value for key, value in headers.items() if (name := key.lower()) not in self._dropped}
-        return {**forwarded, **self._headers}
+        kind = forwarded.get("content-type")
+        return {**forwarded, **self._headers, **({"content-type": kind} if kind else {})}
 
     def _url(self, path: str) -> URL:
         url = self._urls.get(path)

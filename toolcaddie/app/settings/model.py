@@ -72,6 +72,18 @@ class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Size in bytes above which an answer is not stored. Its request is not run again even so."""
 
 
+class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The gateway's own answers besides runs."""
+
+    aliases: dict[str, str] = {}
+    """Names of models by other names that clients may use for them."""
+    passed: tuple[str, ...] = ()
+    """Paths below `/v1` that are passed on to the upstream with the server's key, such as `/v1/audio/*`, with
+    or without a method before it (`GET /v1/files`)."""
+    keep_responses: Age = "30d"
+    """The age at which a stored response of the Responses API is removed; "off": responses are not stored."""
+
+
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The log of the process."""
 
@@ -223,6 +235,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     server: Server = Server()
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()
+    gateway: GatewaySettings = GatewaySettings()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

@@ -174,7 +174,7 @@ def _words(arm: Any) -> str:
             return "a table"
         if is_table(held) or get_origin(held) is dict:
             return "a table of tables, each under a header with its name, [like.this]"
-        return f"a table of {'numbers' if held == Weight else 'lists'}"
+        return f"a table of {'numbers' if held == Weight else 'texts' if held is str else 'lists'}"
     base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
     bounds = [_bounds(rule) for rule in rules if isinstance(rule, Meta)]
     return " ".join([_BASES.get(base, "a value"), *filter(None, bounds)])

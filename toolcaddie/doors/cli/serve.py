@@ -108,7 +108,11 @@ async def _serve(
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         app = create_app(
-            parts, forwards=not settings.fallback, bounds=settings.bounds, idempotency=settings.idempotency
+            parts,
+            forwards=not settings.fallback,
+            bounds=settings.bounds,
+            idempotency=settings.idempotency,
+            settings=settings.gateway,
         )
         config.app = _until_cut(app)
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.

@@ -13,27 +13,34 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter
 
-from toolcaddie.app.settings import Idempotency
+from toolcaddie.app.settings import GatewaySettings, Idempotency
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.bodies import Bodies
+from toolcaddie.doors.gateway.counting import CountHandler
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
 from toolcaddie.doors.gateway.idempotency import Once
 from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.pages import Pages
+from toolcaddie.doors.gateway.passing import Passing
 from toolcaddie.doors.gateway.problems import problem_of
 from toolcaddie.doors.gateway.router import Route, Router
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.runtime import Runtime
-from toolcaddie.wires import chat
+from toolcaddie.wires import chat, messages, responses
 
-MODEL_DOORS: Mapping[str, DoorWire] = {"/v1/chat/completions": chat.WIRE}
+MODEL_DOORS: Mapping[str, DoorWire] = {
+    "/v1/chat/completions": chat.WIRE,
+    "/v1/responses": responses.WIRE,
+    "/v1/messages": messages.WIRE,
+}
 """The doors: paths of requests to models, with their wires. A new door is a line here."""
 
 _DEFAULT_IDEMPOTENCY = Idempotency()
+_DEFAULT_SETTINGS = GatewaySettings()
 
 
 class Parts(Protocol):
@@ -62,12 +69,14 @@ def create_app(
     bounds: Bounds = DEFAULT,
     idempotency: Idempotency = _DEFAULT_IDEMPOTENCY,
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
+    settings: GatewaySettings = _DEFAULT_SETTINGS,
 ) -> Router:
     """Returns the gateway.
 
     `forwards`: True if requests without tools go to the upstream byte for byte, provided that the upstream uses the wire of the
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
+    `settings`: other names of models, and the paths that are passed on.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -84,10 +93,19 @@ def create_app(
         ways=ways,
         forwards=forwards,
         bounds=bounds,
+        aliases=settings.aliases,
     )
     writable = Writable(parts.event_log, parts.documents)
     every_key_header = key_headers(*(wire.name for wire in doors.values()))
     pages = Pages(parts.runtime, writable, parts.registry, onward=onward, key_headers=every_key_header, bounds=bounds)
+    passing = Passing(
+        parts.runtime.provider,
+        onward=onward,
+        bodies=serving.bodies,
+        key_headers=every_key_header,
+        passed=settings.passed,
+        aliases=settings.aliases,
+    )
     models = [
         Route(
             method="POST",
@@ -98,4 +116,21 @@ def create_app(
         )
         for path, wire in doors.items()
     ]
-    return Router([*models, *pages.routes], Access(parts.keys), own_upstream_key=onward.own_key, bounds=bounds)
+    counts = [
+        Route(
+            method="POST",
+            path=f"{path}/count_tokens",
+            wire=wire,
+            handle=CountHandler(wire, serving).handle,
+            key_headers=key_headers(wire.name),
+        )
+        for path, wire in doors.items()
+        if wire.name == messages.WIRE.name
+    ]
+    return Router(
+        [*models, *counts, *pages.routes, *passing.routes],
+        Access(parts.keys),
+        own_upstream_key=onward.own_key,
+        bounds=bounds,
+        elsewhere=passing,
+    )

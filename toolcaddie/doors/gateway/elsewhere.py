@@ -7,25 +7,18 @@ _CHAT = "/chat/completions"
 _BASE = "set its base address to this server's, with /v1 at the end"
 
 _WIRES = (
+    (("/responses",), f"the Responses API is at /v1/responses: {_BASE}"),
     (
-        ("/responses",),
-        "the Responses API is not served here; let the client use chat completions: OpenAI Agents "
-        "set_default_openai_api('chat_completions') or OpenAIChatCompletionsModel, AI SDK openai.chat(...) or "
-        "@ai-sdk/openai-compatible, LangChain use_responses_api=False, Pydantic AI OpenAIChatModel, "
-        "openai client.chat.completions",
-    ),
-    (
-        ("/messages",),
-        "Anthropic's API is not served here; let the client speak OpenAI's chat completions and "
-        f"{_BASE}. Anthropic's models can answer there too: toolcaddie serve --model anthropic:...",
+        ("/messages", "/messages/count_tokens"),
+        "Anthropic's API is at /v1/messages: set the client's base address to this server's, without /v1",
     ),
     (
         (":generateContent", ":streamGenerateContent"),
         f"Gemini's API is not served here; let the client speak OpenAI's chat completions and {_BASE}",
     ),
     (("/api/chat", "/api/generate"), f"Ollama's API is not served here; let the client speak OpenAI's and {_BASE}"),
-    (("/completions",), "old completions are not served here; use chat completions"),
-    (("/embeddings",), "embeddings are not served here; ask the provider itself"),
+    (("/completions",), f"old completions are at /v1/completions: {_BASE}"),
+    (("/embeddings",), f"embeddings are at /v1/embeddings: {_BASE}"),
 )
 """Endings of a path with the advice for them. The first entry that fits is used."""
 
@@ -40,4 +33,9 @@ def advice(path: str) -> str:
     for ends, sentence in _WIRES:
         if path.endswith(ends):
             return sentence
+    if path.startswith("/v1/"):
+        return (
+            "other paths below /v1 are passed on only with the client's own key for the upstream, or if the setting "
+            "gateway.passed lists them; chat completions are at /v1/chat/completions"
+        )
     return "chat completions are at /v1/chat/completions"

@@ -24,7 +24,7 @@ _UNWATCHED_SECONDS = 0.05
 
 class Exchange:
     """A request with its answer. The answer starts at most once, and its body follows in pieces. `wire` writes errors in the form
-    of the client's API."""
+    of the client's API. `part`: the text at the place of `{name}` in the path of the route."""
 
     def __init__(
         self,
@@ -34,8 +34,11 @@ class Exchange:
         *,
         wire: DoorWire,
         bounds: Bounds = DEFAULT,
+        part: str = "",
     ) -> None:
         self._wire = wire
+        self.path: str = scope["path"]
+        self.part = part
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")

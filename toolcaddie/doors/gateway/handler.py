@@ -11,10 +11,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
-import aiohttp
 from prometheus_client import Counter
 
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
@@ -25,17 +24,18 @@ from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
 from toolcaddie.doors.gateway.access import key_headers
+from toolcaddie.doors.gateway.aliases import with_model
 from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, has_intended_call, key_refusal, new_run_id
-from toolcaddie.doors.gateway.onward import Onward, upstream_headers, upstream_status
+from toolcaddie.doors.gateway.onward import Onward, pass_on
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
+from toolcaddie.ports import EventLog, Forwarder, Provider
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.providers.wrapping import wire_of
 from toolcaddie.runtime import Runtime
@@ -66,6 +66,8 @@ class Serving:
     ways: Counter
     forwards: bool = True
     bounds: Bounds = DEFAULT
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Names of models by other names that clients may use for them."""
 
 
 class ModelHandler:
@@ -83,6 +85,8 @@ class ModelHandler:
         self._onward = serving.onward
         self._key_headers = key_headers(wire.name)
         self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None
+        self._forward_path = wire.upstream_path
+        self._aliases = serving.aliases
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
     async def handle(self, exchange: Exchange, caller: Caller) -> None:
@@ -105,6 +109,8 @@ class ModelHandler:
         large = len(body) >= LARGE
         open_envelope = partial(self._wire.open, body, self._bounds)
         envelope = await aside(open_envelope) if large else open_envelope()
+        if self._aliases and (renamed := with_model(envelope, self._aliases)) is not None:
+            envelope, body = renamed
         if self._forwarder is not None and not self._has_choice(exchange, envelope):
             share.give()
             self._forward_counter.inc()
@@ -120,6 +126,7 @@ class ModelHandler:
                 self._run,
                 door_request=request,
                 tools=tools,
+                envelope=envelope,
                 use_catalog=self._joins_catalog(exchange, envelope),
                 principal=principal,
                 headers=headers,
@@ -157,33 +164,16 @@ class ModelHandler:
 
     async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
         """Sends the client's body to the upstream and the upstream's answer to the client, both unchanged."""
-        path = self._wire.upstream_path
+        path = self._forward_path
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
         try:
             response = await provider.forward("POST", path, body, headers)
-            await self._pass_on(response, exchange)
+            await pass_on(response, exchange)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
             raise ShutdownError("the server was shut down before the upstream had answered") from error
-
-    @staticmethod
-    async def _pass_on(response: RawResponse, exchange: Exchange) -> None:
-        """Sends the upstream's answer to the client piece by piece, as it arrives."""
-        try:
-            await exchange.start(upstream_status(response), upstream_headers(response))
-            while piece := await response.content.readany():
-                await exchange.write(piece)
-            await exchange.write(b"", more=False)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            response.close()
-            log.warning("upstream_cut_its_answer", error=str(error))  # the client's answer is cut at the same place
-        except BaseException:
-            response.close()  # a connection with a half-read answer must not be used again
-            raise
-        else:
-            response.release()
 
     # --- a run -------------------------------------------------------------------------------------------------------
 
@@ -195,6 +185,7 @@ class ModelHandler:
         lease: int | None = None,
         door_request: DoorRequest,
         tools: ClientTools,
+        envelope: Envelope,
         use_catalog: bool,
         principal: Principal,
         headers: Mapping[str, str],
@@ -202,6 +193,41 @@ class ModelHandler:
         """Answers the request with a run. `tools`: the client's own tools. `use_catalog`: True if the tools of the catalog join
         them. `headers`: the client's headers for the upstream. `lease`: the number of the process that owns the run, if its
         outcome is stored for repeated requests."""
+        request, restored = await self._run_request(
+            exchange,
+            door_request,
+            tools,
+            principal,
+            use_catalog=use_catalog,
+            headers=headers,
+            run_id=run_id,
+            lease=lease,
+        )
+        answer = self._answer_stream if door_request.stream else self._answer_whole
+        try:
+            with MarksActed() as marks:  # records in an error whether tools had run, also if writing the answer fails
+                await answer(exchange, door_request, request, restored, marks)
+        except asyncio.CancelledError as error:
+            if not self._runtime.stopping:
+                raise
+            shutdown = ShutdownError("the server was shut down before the run had ended")
+            mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
+            raise shutdown from error
+
+    async def _run_request(
+        self,
+        exchange: Exchange,
+        door_request: DoorRequest,
+        tools: ClientTools,
+        principal: Principal,
+        *,
+        use_catalog: bool,
+        headers: Mapping[str, str],
+        run_id: str,
+        lease: int | None,
+    ) -> tuple[RunRequest, Restored]:
+        """Returns the request of the run, with the parts of the conversation that the client never received, and with the tools
+        that are always sent."""
         restored = await self._hidden.restore(door_request.messages, principal)
         request = RunRequest(
             messages=restored.messages,
@@ -226,16 +252,7 @@ class ModelHandler:
             request = replace(request, essential=pins.tools)
         if pins.unknown:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
-        answer = self._answer_stream if door_request.stream else self._answer_whole
-        try:
-            with MarksActed() as marks:  # records in an error whether tools had run, also if writing the answer fails
-                await answer(exchange, door_request, request, restored, marks)
-        except asyncio.CancelledError as error:
-            if not self._runtime.stopping:
-                raise
-            shutdown = ShutdownError("the server was shut down before the run had ended")
-            mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
-            raise shutdown from error
+        return request, restored
 
     def _pins(self, exchange: Exchange, door_request: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
         """Returns the essential tools of the request, which are sent even if the selection gives them a low score."""

@@ -8,11 +8,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+import aiohttp
+
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.vocabulary import KEY_HEADERS
+from toolcaddie.core.vocabulary import KEY_HEADERS, WireName
 from toolcaddie.doors.gateway.access import AUTHORIZATION
+from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.ports import Provider, RawResponse
 from toolcaddie.providers.wrapping import wire_of
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
 
 _RETURNED_HEADERS = frozenset(
     b"age cache-control content-language content-length content-type deprecation etag expires last-modified pragma "
@@ -38,6 +44,8 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """Characters that could begin another header, or end the headers."""
 _FORWARDED_HEADERS = (b"openai-organization", b"openai-project", b"openai-beta", b"x-request-id")
 """Headers of a client that are forwarded with every request to the upstream."""
+_FORWARDED_BY_WIRE: Mapping[WireName, tuple[bytes, ...]] = {"messages": (b"anthropic-beta", b"anthropic-version")}
+"""Further headers that are forwarded to an upstream of this wire (API format)."""
 _FORWARDED_ONCE = (*_FORWARDED_HEADERS, b"idempotency-key")
 """Headers that are forwarded if the client's request becomes exactly one request to the upstream. A run may send several requests
 that differ, and they must not share an idempotency key."""
@@ -55,6 +63,8 @@ class Onward:
     key_header: str = AUTHORIZATION.decode()
     """The header in which the upstream expects its key, in lower case."""
     key_prefix: str = _BEARER
+    wire: WireName = "chat"
+    """The API of the upstream."""
 
     @classmethod
     def to(cls, provider: Provider, *, own_key: bool) -> Onward:
@@ -62,7 +72,7 @@ class Onward:
         format)."""
         header: str = getattr(provider, "key_header", None) or KEY_HEADERS[wire_of(provider)]
         prefix: str = getattr(provider, "key_prefix", _BEARER if header == AUTHORIZATION.decode() else "")
-        return cls(own_key=own_key, key_header=header, key_prefix=prefix)
+        return cls(own_key=own_key, key_header=header, key_prefix=prefix, wire=wire_of(provider))
 
     def headers(
         self,
@@ -78,7 +88,7 @@ class Onward:
         `keyed`: True if the client's key is a key of the gateway. `once`: True if the request becomes exactly one upstream
         request. `key_headers`: the headers that may contain the client's key.
         """
-        names = _FORWARDED_ONCE if once else _FORWARDED_HEADERS
+        names = (*(_FORWARDED_ONCE if once else _FORWARDED_HEADERS), *_FORWARDED_BY_WIRE.get(self.wire, ()))
         forwarded = {name.decode(): client_headers[name].decode("latin-1") for name in names if name in client_headers}
         if keyed or self.own_key:
             return forwarded
@@ -103,6 +113,23 @@ class Onward:
         name, value = values.popitem()
         secret = value.removeprefix(_BEARER) if name == AUTHORIZATION.decode() else value
         return {self.key_header: f"{self.key_prefix}{secret}"}
+
+
+async def pass_on(response: RawResponse, exchange: Exchange) -> None:
+    """Sends the upstream's answer to the client piece by piece, as it arrives."""
+    try:
+        await exchange.start(upstream_status(response), upstream_headers(response))
+        while piece := await response.content.readany():
+            await exchange.write(piece)
+        await exchange.write(b"", more=False)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        response.close()
+        log.warning("upstream_cut_its_answer", error=str(error))  # the client's answer is cut at the same place
+    except BaseException:
+        response.close()  # a connection with a half-read answer must not be used again
+        raise
+    else:
+        response.release()
 
 
 def upstream_status(response: RawResponse) -> int:

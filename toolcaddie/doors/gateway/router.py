@@ -6,9 +6,10 @@ to the client. It uses no web framework: requests to models must be fast, and th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
@@ -44,9 +45,10 @@ _ANYONE = Caller(principal=Principal(), keyed=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One path and method. A GET route answers HEAD as well."""
+    """One path and method. A GET route answers HEAD as well. `{name}` in a path stands for one segment, `{name*}` for one or
+    more; the handler finds the text there in `Exchange.part`."""
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE"]
     path: str
     handle: Callable[[Exchange, Caller], Awaitable[None]]
     wire: DoorWire = chat.WIRE
@@ -57,15 +59,38 @@ class Route:
     """True if no key is required."""
 
 
-class Router:
-    """An ASGI application over a table of routes."""
+class Elsewhere(Protocol):
+    """Answers requests to paths without a route, if it accepts them."""
 
-    def __init__(self, routes: Iterable[Route], access: Access, *, own_upstream_key: bool, bounds: Bounds) -> None:
+    key_headers: Collection[bytes]
+
+    def may_accept(self, method: str, path: str) -> bool:
+        """Returns True if `accepts` is worth asking, which needs the sender."""
+        ...
+
+    def accepts(self, method: str, exchange: Exchange, caller: Caller) -> bool: ...
+    async def handle(self, method: str, exchange: Exchange, caller: Caller) -> None: ...
+
+
+class Router:
+    """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        access: Access,
+        *,
+        own_upstream_key: bool,
+        bounds: Bounds,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
             methods = self._routes.setdefault(route.path, {})
             for method in (route.method, *(("HEAD",) if route.method == "GET" else ())):
                 methods[method] = route
+        self._patterns = [(_pattern(path), methods) for path, methods in self._routes.items() if "{" in path]
+        self._elsewhere = elsewhere
         self._access = access
         self._own_upstream_key = own_upstream_key
         self._bounds = bounds
@@ -74,35 +99,67 @@ class Router:
         if scope["type"] != "http":
             await _decline(scope["type"], receive, send)
             return
-        methods = self._routes.get(scope["path"], {})
+        methods, part = self._found(scope["path"])
         route = methods.get(scope["method"])
-        wire = next((other.wire for other in methods.values()), chat.WIRE) if route is None else route.wire
-        exchange = Exchange(scope, receive, send, wire=wire, bounds=self._bounds)
-        if route is None:
-            await self._miss(exchange, scope, known=bool(methods))
-            return
+        wire = self._wire_at(scope["path"], methods) if route is None else route.wire
+        exchange = Exchange(scope, receive, send, wire=wire, bounds=self._bounds, part=part)
         try:
-            caller = _ANYONE if route.public else await self._caller(exchange, scope, route)
+            if route is None:
+                await self._other(exchange, scope, known=bool(methods))
+                return
+            has_body = route.method == "POST"
+            caller = (
+                _ANYONE if route.public else await self._caller(exchange, scope, route.key_headers, has_body=has_body)
+            )
             if isinstance(caller, Problem):
                 await exchange.refuse(caller)
             else:
                 await route.handle(exchange, caller)
         except Exception as error:  # the outermost frame: an unforeseen error is logged and reported to the client
             if not isinstance(error, ToolcaddieError):
-                log.exception("request_failed", path=route.path)
+                log.exception("request_failed", path=scope["path"][:200])
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
 
-    async def _caller(self, exchange: Exchange, scope: Scope, route: Route) -> Caller | Problem:
+    def _found(self, path: str) -> tuple[Mapping[str, Route], str]:
+        """Returns the routes of a path by method, and the text at the place of `{name}` in their path."""
+        methods = self._routes.get(path)
+        if methods is not None:
+            return methods, ""
+        for pattern, others in self._patterns:
+            if match := pattern.fullmatch(path):
+                return others, match[1]
+        return {}, ""
+
+    def _wire_at(self, path: str, methods: Mapping[str, Route]) -> DoorWire:
+        """Returns the wire of the error that answers a request without a route: that of its path, or of a path above it."""
+        for known in (methods, *(self._routes[door] for door in self._routes if path.startswith(f"{door}/"))):
+            if known:
+                return next(iter(known.values())).wire
+        return chat.WIRE
+
+    async def _caller(
+        self, exchange: Exchange, scope: Scope, key_headers: Collection[bytes], *, has_body: bool
+    ) -> Caller | Problem:
         """Returns the sender, or the refusal."""
         if refusal := repeated_header(scope["headers"], exchange.headers):
             return refusal
-        has_body = route.method == "POST"
         principal = await self._access.check(
-            exchange.headers, client=exchange.client, has_body=has_body, key_headers=route.key_headers
+            exchange.headers, client=exchange.client, has_body=has_body, key_headers=key_headers
         )
         if isinstance(principal, Problem):
             return principal
         return Caller(principal=principal, keyed=await self._access.has_keys())
+
+    async def _other(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
+        """Answers a request without a route: passes it on if that is allowed, else refuses it."""
+        method, elsewhere = scope["method"], self._elsewhere
+        if elsewhere is not None and elsewhere.may_accept(method, scope["path"]):
+            has_body = method not in ("GET", "HEAD", "DELETE")
+            caller = await self._caller(exchange, scope, elsewhere.key_headers, has_body=has_body)
+            if not isinstance(caller, Problem) and elsewhere.accepts(method, exchange, caller):
+                await elsewhere.handle(method, exchange, caller)
+                return
+        await self._miss(exchange, scope, known=known)
 
     async def _miss(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
         """Answers a request without a route. `known`: True if its path has a route for another method.
@@ -119,6 +176,13 @@ class Router:
         else:
             message = f"there is nothing at {path[:200]}; {advice(path)}"
             await exchange.refuse(problem(404, message, kind="invalid_request_error", code="unknown_url"))
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Returns the regular expression of a path with `{name}` or `{name*}`."""
+    before, _, rest = path.partition("{")
+    name, _, after = rest.partition("}")
+    return re.compile(f"{re.escape(before)}({'.+' if name.endswith('*') else '[^/]+'}){re.escape(after)}")
 
 
 async def _decline(kind: str, receive: Receive, send: Send) -> None:
