@@ -6,24 +6,37 @@ only the tools that the caller may see. Its calls pass the same checks as the ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolcaddie.core.catalog import View
+from toolcaddie.core.client import CallerClient
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.events import RunEvent
 from toolcaddie.core.meta_names import PAGE_SIZE
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.lookup import ToolPage, first_hits, function_definition, search_hits, tool_page
-from toolcaddie.ports import Prepare, Selector
+from toolcaddie.ports import HeldPages, Prepare, Selector
 from toolcaddie.util.suggest import close_names
+
+Listener = Callable[[RunEvent], Awaitable[None]]
 
 
 class Caller(Protocol):
     """Runs one tool for a request, with the checks that every call passes."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult: ...
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        request: RunRequest,
+        view: View,
+        *,
+        live: Listener | None = None,
+        client: CallerClient | None = None,
+    ) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,8 @@ class ToolDesk:
     caller: Caller
     """Runs the calls."""
     page_size: int = PAGE_SIZE
+    held: HeldPages | None = None
+    """Reads truncated results further; None: they are not stored."""
 
     def list(self, *, category: str | None = None, offset: int = 0, limit: int | None = None) -> ToolPage:
         """Returns one page of the tools, in catalog order."""
@@ -64,7 +79,17 @@ class ToolDesk:
         definition: Mapping[str, Any] = function_definition(self.tool(name))
         return definition
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        live: Listener | None = None,
+        client: CallerClient | None = None,
+    ) -> ToolResult:
         """Runs a tool with the checks that every call passes. If the call is refused or fails, the result says so; this includes
-        unknown names."""
-        return await self.caller.call(name, arguments, self.request, self.view)
+        unknown names.
+
+        `live`: receives the events of the call, such as its progress. `client`: answers the tool's questions.
+        """
+        return await self.caller.call(name, arguments, self.request, self.view, live=live, client=client)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolcaddie.core.catalog import View
+from toolcaddie.core.client import CallerClient
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
 from toolcaddie.core.message import Message, RawBody, Usage
@@ -159,6 +160,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Moment on the monotonic clock at which this call is cancelled; None: no deadline."""
     on_progress: ReportProgress | None = None
     """Takes the progress of this call; None: no one listens."""
+    client: CallerClient | None = None
+    """The client of the call, if it can answer questions of a tool; None: it cannot."""
     began: float = msgspec.field(default_factory=time.monotonic)
     """Start of the run on the monotonic clock. For a resumed run it is later by the length of the pause, which does not count."""
 

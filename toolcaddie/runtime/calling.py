@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.catalog import View
+from toolcaddie.core.client import CallerClient
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.run import PendingCall, RunRequest, RunResult, RunState
 from toolcaddie.core.selection import Selection
@@ -21,7 +22,7 @@ from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Store
 from toolcaddie.runtime.answering import started
-from toolcaddie.runtime.bus import EventBus
+from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
@@ -54,23 +55,34 @@ class Calling:
             prepare=setup.engine.prepare,
             caller=self,
             page_size=setup.preset.page_size,
+            held=setup.engine.held,
         )
 
-    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        request: RunRequest,
+        view: View,
+        *,
+        live: Listener | None = None,
+        client: CallerClient | None = None,
+    ) -> ToolResult:
         """Calls a tool of the view for the principal of `request`. If a person must approve the call, the run pauses, and
-        `Runtime.resume` continues it."""
+        `Runtime.resume` continues it. `live`: receives the events of the call. `client`: answers the tool's questions."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         if request.run_id:
             await self.runs.check_free(request.run_id)
         setup = self.setups.of(request)
         context = context_of(request, view, self.setups.model_of(request), self.dependencies)
+        context = context if client is None else replace(context, client=client)
         # As JSON text, like a model's: what reaches the tool is then the same whoever calls it.
         text = msgspec.json.encode(arguments).decode()
         pending = PendingCall(call=ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=text))
         state = RunState(run_id=context.run_id, pending=(pending,), without_model=True)
         owner = await self.documents.lease()
-        async with end_recorded(context.run_id, self.bus.emitter(), stopping=self.stopping) as emit:
+        async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
             await emit(replace(started(request, context, setup.preset), message=f"{name}, called directly"))
             result = await drive(setup.engine, state, context, Selection(), emit, live=False)
             store_paused = partial(self.runs.store_paused, owner=owner)

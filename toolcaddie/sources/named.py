@@ -60,7 +60,7 @@ def python(*, target: str, name: str = "") -> ToolSource:
     module_name, _, attribute = target.partition(":")
     if not module_name:
         raise ConfigError(f"catalog {spec!r} names no module; write python:module or python:module:name")
-    module = _import(spec, module_name)
+    module = import_named(spec, module_name)
     value: Any = module
     if attribute:
         value = _attribute(spec, module, attribute)
@@ -82,7 +82,7 @@ def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
     return source
 
 
-def _import(spec: str, name: str) -> ModuleType:
+def import_named(spec: str, name: str) -> ModuleType:
     # People name a file of the current folder, which is not on the path of an installed command.
     folder = str(Path.cwd())
     if folder not in sys.path:

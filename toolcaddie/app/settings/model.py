@@ -63,6 +63,44 @@ class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """None: the provider's own variable, or no key if `url` is set: a key is sent only to the address it belongs to."""
 
 
+class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The MCP server door: the tools of the catalogs for MCP clients, at `path` of `serve` and with `toolcaddie mcp serve`."""
+
+    enabled: bool = True
+    """False: `serve` has no MCP door."""
+    path: Annotated[str, Meta(pattern=r"^/[A-Za-z0-9_./-]*[A-Za-z0-9_-]\Z")] = "/mcp"
+    mode: Literal["compact", "selected", "all"] = "compact"
+    """The tools that a client sees: six tools behind which the whole catalog stands, the tools that fit its task, or all."""
+    five: bool = False
+    """True: mode `compact` shows the five meta tools of the preset `compact` instead of its six tools."""
+    max_tools: Annotated[int, Meta(ge=1)] = 20
+    """The largest number of tools that mode `selected` shows, without core tools."""
+    task: str = ""
+    """The task by which mode `selected` selects before the first search, for clients that declare none."""
+    sessions: bool = True
+    """False: clients of the older protocol get no session either. Then any replica may answer any request, but tools cannot ask
+    such clients anything."""
+    origins: tuple[str, ...] = ()
+    """Origins of web pages (`https://host`) that may use the door with an API key."""
+    offers: Annotated[str, Meta(pattern=r"^python:")] | None = None
+    """The module with the prompts and resources that clients may read (`python:module`)."""
+    state_key_env: Variable | None = None
+    """The variable with the secret (32 bytes or more) that seals the state of a call which waits for its client. All replicas
+    need the same one. None: each process makes its own."""
+    url: HttpUrl | None = None
+    """The public address of the door, for its OAuth metadata. None: there is no such metadata."""
+    authorization_servers: tuple[HttpUrl, ...] = ()
+    """The authorization servers that the metadata names."""
+    introspection_url: HttpUrl | None = None
+    """The address at which OAuth tokens are checked (RFC 7662). None: only API keys are accepted."""
+    client_id: str = ""
+    """The id with which this server identifies itself at `introspection_url`."""
+    client_secret_env: Variable | None = None
+    """The variable with the secret of `client_id`."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a token must have."""
+
+
 class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Stored answers to requests that carry an `idempotency-key`."""
 
@@ -236,6 +274,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()
     gateway: GatewaySettings = GatewaySettings()
+    mcp: MCPSettings = MCPSettings()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

@@ -26,6 +26,7 @@ _COMMANDS = {
     "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show the events of one run."),
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
+    "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients."),
     "keys": (f"{_PACKAGE}.keys", "Create, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),

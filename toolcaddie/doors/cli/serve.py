@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.mcp.serve import state_key_of
 from toolcaddie.doors.cli.options import (
     catalog_option,
     database_option,
@@ -33,13 +34,22 @@ from toolcaddie.doors.cli.options import (
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
-from toolcaddie.doors.gateway.access import is_loopback
+from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
+from toolcaddie.doors.mcp.door import MCPDoor
+from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
+
+mcp_mode_option = click.option(
+    "--mcp-mode",
+    type=click.Choice(["compact", "selected", "all"]),
+    help="Tools that MCP clients see at /mcp: six tools for the whole catalog, those that fit, or all. [default: compact]",
+)
 
 GRACE_SECONDS = 10
 """Seconds after a signal in which open requests may end; then they are cancelled, and the trail is still written."""
@@ -67,15 +77,17 @@ _BACKLOG = 2048
 @upstream_options
 @catalog_option
 @preset_option
+@mcp_mode_option
 @database_option
 @json_option
 @click.pass_obj
-def command(common: Common, /, as_json: bool, **flags: Any) -> None:
+def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> None:
     """Run the OpenAI-compatible gateway.
 
     It selects tools for the model of --model or --upstream. Without a model, the practice model answers, offline.
     """
     settings = settings_of(common, quiet=False, **flags)
+    settings = settings if mcp_mode is None else replace(settings, mcp=replace(settings.mcp, mode=mcp_mode))
     announce = partial(_announce, config=common.config, as_json=as_json)
     config = uvicorn.Config(
         _no_app,
@@ -104,15 +116,21 @@ async def _serve(
 ) -> None:
     """Opens the runtime and the database, and serves requests until a signal stops the server. `listener`: the bound socket.
     `announce` prints the address once the server listens."""
-    async with assembled(settings, clients_retry=True) as parts, pruned(parts.database, settings.storage):
+    async with (
+        assembled(settings, clients_retry=True) as parts,
+        pruned(parts.database, settings.storage),
+        AsyncExitStack() as stack,
+    ):
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
+        door = await stack.enter_async_context(_mcp_door(parts))
         app = create_app(
             parts,
             forwards=not settings.fallback,
             bounds=settings.bounds,
             idempotency=settings.idempotency,
             settings=settings.gateway,
+            mounts={settings.mcp.path: door} if settings.mcp.enabled else {},
         )
         config.app = _until_cut(app)
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
@@ -121,9 +139,23 @@ async def _serve(
         server = _Server(
             config,
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),
+            stopping=door.end_streams,
             cutting=parts.runtime.begin_shutdown,
         )
         await server.serve(sockets=[listener])
+
+
+def _mcp_door(parts: Assembled) -> MCPDoor:
+    settings = parts.settings.mcp
+    return MCPDoor(
+        parts.runtime,
+        parts.documents,
+        Access(parts.keys),
+        settings,
+        load_offers(settings.offers),
+        bounds=parts.settings.bounds,
+        state_key=state_key_of(settings),
+    )
 
 
 def _until_cut(app: App) -> App:
@@ -145,12 +177,20 @@ def _no_app() -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that calls `started` as soon as it listens, and `cutting` before it cancels requests. A signal stops the server
-    and not the process, so that the trail can still be written."""
+    """A server that calls `started` as soon as it listens, `stopping` when it stops, and `cutting` before it cancels requests. A
+    signal stops the server and not the process, so that the trail can still be written."""
 
-    def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], cutting: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        started: Callable[[], None],
+        stopping: Callable[[], None],
+        cutting: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._on_started = started
+        self._on_stopping = stopping
         self._on_cutting = cutting
         self._cut_tasks: set[asyncio.Task[None]] = set()
 
@@ -161,6 +201,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops the server. Open requests have `GRACE_SECONDS` to end, or until a second signal; then they are cancelled, and
         `CUT_SECONDS` to send an answer and record their end."""
+        self._on_stopping()
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
         time_is_up.cancel()

@@ -107,7 +107,9 @@ async def _prepare_nothing(view: View, query: SelectionQuery) -> None:
 class _NoCaller:
     """Refuses every call: the command shows tools and runs none."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View, **_: object
+    ) -> ToolResult:
         return failed(f"{name} is not run here; use `toolcaddie call`.", "denied")
 
 

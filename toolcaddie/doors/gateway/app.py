@@ -25,7 +25,7 @@ from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.pages import Pages
 from toolcaddie.doors.gateway.passing import Passing
 from toolcaddie.doors.gateway.problems import problem_of
-from toolcaddie.doors.gateway.router import Route, Router
+from toolcaddie.doors.gateway.router import App, Route, Router
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
@@ -70,13 +70,15 @@ def create_app(
     idempotency: Idempotency = _DEFAULT_IDEMPOTENCY,
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     settings: GatewaySettings = _DEFAULT_SETTINGS,
+    mounts: Mapping[str, App] | None = None,
 ) -> Router:
     """Returns the gateway.
 
     `forwards`: True if requests without tools go to the upstream byte for byte, provided that the upstream uses the wire of the
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
-    `settings`: other names of models, and the paths that are passed on.
+    `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
+    by path, such as the MCP door; they authenticate their clients themselves.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -133,4 +135,5 @@ def create_app(
         own_upstream_key=onward.own_key,
         bounds=bounds,
         elsewhere=passing,
+        mounts=mounts,
     )

@@ -73,7 +73,8 @@ class Elsewhere(Protocol):
 
 
 class Router:
-    """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table."""
+    """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table.
+    `mounts`: other applications by path, which authenticate their clients themselves."""
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Router:
         own_upstream_key: bool,
         bounds: Bounds,
         elsewhere: Elsewhere | None = None,
+        mounts: Mapping[str, App] | None = None,
     ) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
@@ -94,10 +96,14 @@ class Router:
         self._access = access
         self._own_upstream_key = own_upstream_key
         self._bounds = bounds
+        self._mounts = mounts or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await _decline(scope["type"], receive, send)
+            return
+        if mounted := self._mounts.get(scope["path"]):
+            await mounted(scope, receive, send)
             return
         methods, part = self._found(scope["path"])
         route = methods.get(scope["method"])

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 from pydantic import ValidationError
 
+from toolcaddie.core.client import AnswerPending, ClientError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ErrorKind, ToolResult, failed
 from toolcaddie.sources.functions.results import to_result
@@ -47,6 +48,8 @@ async def call(
         return failed(f"{name} was cancelled from inside: something that it waited for was cancelled")
     except _RefusedError as refused:
         return failed(f"{name}: {refused}", refused.kind)
+    except (AnswerPending, ClientError) as error:
+        return failed(str(error))
     except TooManyHangingError as error:
         return failed(f"{name} is not started: {error}")
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it

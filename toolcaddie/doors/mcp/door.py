@@ -1,0 +1,173 @@
+"""The MCP door of `toolcaddie serve`: an ASGI application that checks host, origin and key, and passes requests on.
+
+The server behind it is loaded with the first request, because the package `mcp` takes most of a second to load. The server's
+sessions live in a task of the door, since they outlast the requests that open them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, Self
+
+import msgspec
+
+from toolcaddie.app.settings import MCPSettings
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.control import Principal
+from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.access import Access, repeated_header
+from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.doors.mcp.offers import Offers
+from toolcaddie.doors.mcp.seat import SEAT, Seat
+from toolcaddie.ports import Store
+from toolcaddie.runtime import Runtime
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+TASK_HEADER = b"x-toolcaddie-task"
+"""Header in which a client declares its task, for the mode `selected`."""
+_INVALID_REQUEST = -32600
+_METHODS = ("GET", "POST", "DELETE")
+
+
+class MCPDoor:
+    """The door. Use it as a context manager around the server; on exit all its sessions end."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        documents: Store,
+        access: Access,
+        settings: MCPSettings,
+        offers: Offers,
+        *,
+        bounds: Bounds,
+        state_key: str | None = None,
+    ) -> None:
+        self._runtime, self._documents, self._offers = runtime, documents, offers
+        self._access = access
+        self._settings = settings
+        self._bounds = bounds
+        self._state_key = state_key
+        self._opening = asyncio.Lock()
+        self._app: App | None = None
+        self._stop = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end_streams()
+        self._stop.set()
+        if self._keeper is not None:
+            await asyncio.wait({self._keeper})
+
+    def end_streams(self) -> None:
+        """Ends the streams on which clients wait for news, which would otherwise delay a shutdown. Calls go on."""
+        for task in self._streams:
+            task.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        principal = await self._checked(scope, headers)
+        if isinstance(principal, Problem):
+            await _refuse(principal, send)
+            return
+        scope[SEAT] = Seat(
+            principal=principal,
+            task=headers.get(TASK_HEADER, b"").decode("latin-1")[:2_000],
+            session=headers.get(b"mcp-session-id", b"").decode("latin-1"),
+        )
+        app = await self._opened()
+        if scope["method"] == "GET":
+            await self._streamed(app, scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    async def _checked(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal | Problem:
+        """Returns the principal of a request, or the refusal."""
+        if refusal := repeated_header(scope["headers"], headers):
+            return refusal
+        if scope["method"] not in _METHODS:
+            return problem(405, f"{scope['method']} is not allowed here", kind="invalid_request_error")
+        client = scope["client"][0] if scope.get("client") else None
+        checked = await self._access.check(headers, client=client, has_body=scope["method"] == "POST")
+        if isinstance(checked, Problem):
+            return checked
+        return self._origin_refusal(headers, keyed=await self._access.has_keys()) or checked
+
+    def _origin_refusal(self, headers: Mapping[bytes, bytes], *, keyed: bool) -> Problem | None:
+        """Returns the refusal of a web page that the settings do not name. Without keys, `Access` has checked the origin."""
+        origin = headers.get(b"origin")
+        if origin is None or not keyed or origin.decode("latin-1") in self._settings.origins:
+            return None
+        message = f"pages of {origin.decode('latin-1')[:100]!r} may not use this server; add the origin to mcp.origins"
+        return problem(403, message, kind="invalid_request_error", code="forbidden")
+
+    async def _streamed(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves a stream of news until the client leaves, or the server ends its streams."""
+        task = asyncio.create_task(_run(app, scope, receive, send))
+        self._streams.add(task)
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._streams.discard(task)
+            task.cancel()
+            await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+    async def _opened(self) -> App:
+        """Returns the application of the server, loaded and started."""
+        if self._app is None:
+            async with self._opening:
+                if self._app is None:
+                    self._app = await self._started()
+        return self._app
+
+    async def _started(self) -> App:
+        http = await asyncio.to_thread(importlib.import_module, "toolcaddie.doors.mcp.http")
+        server = http.ToolServer(
+            self._runtime, self._documents, self._settings, self._offers, state_key=self._state_key
+        )
+        opened = http.http_app(server, sessions=self._settings.sessions, bounds=self._bounds)
+        ready: asyncio.Future[App] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._kept(opened, ready))
+        return await ready
+
+    async def _kept(self, opened: AbstractAsyncContextManager[App], ready: asyncio.Future[App]) -> None:
+        """Holds the server open until the door closes. It is entered and left in this one task, as anyio requires."""
+        try:
+            async with opened as app:
+                ready.set_result(app)
+                await self._stop.wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+
+async def _run(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
+
+
+async def _refuse(refusal: Problem, send: Send) -> None:
+    """Sends a refusal as an error of JSON-RPC."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _INVALID_REQUEST, "message": refusal.message}}
+    body = msgspec.json.encode(error)
+    headers: Sequence[tuple[bytes, bytes]] = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *((name.encode(), value.encode("latin-1")) for name, value in refusal.headers.items()),
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    with suppress(OSError):
+        await send({"type": "http.response.body", "body": body, "more_body": False})
