@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients lint bench bench-selection mutations mutants security clean
+.PHONY: run test clients conformance lint bench bench-selection mutations mutants security clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -15,6 +15,10 @@ test: $(VENV)/.dev  ## everything CI checks
 
 clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules  ## unmodified clients against the gateway
 	$(BIN)/pytest tests/clients
+
+conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
+	$(PIP) install --quiet --constraint constraints.txt --group conformance
+	$(BIN)/python scripts/conformance.py $(SUITE)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -57,6 +61,10 @@ $(VENV)/.dev: $(VENV)/.installed
 .venv-litellm-client/.installed: Makefile
 	$(PYTHON) -m venv .venv-litellm-client
 	.venv-litellm-client/bin/python -m pip --disable-pip-version-check install --quiet litellm==1.106.2 mcp==2.3.0
+	@touch $@
+
+scripts/conformance/node_modules: scripts/conformance/package.json
+	cd scripts/conformance && npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@
 
 tests/clients/ai_sdk/node_modules: tests/clients/ai_sdk/package.json

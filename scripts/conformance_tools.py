@@ -297,7 +297,16 @@ class SchemaSource:
             "else": {"required": ["email"]},
             "additionalProperties": False,
         }
-        return [Tool(name="json_schema_2020_12_tool", description="Take an address.", input_schema=schema)]
+        region = {"type": "string", "x-mcp-header": "Region"}
+        header = {
+            "type": "object",
+            "properties": {"region": region, "query": {"type": "string"}},
+            "required": ["region"],
+        }
+        return [
+            Tool(name="json_schema_2020_12_tool", description="Take an address.", input_schema=schema),
+            Tool(name="test_custom_headers", description="Take an argument that is a header too.", input_schema=header),
+        ]
 
     def categories(self) -> Sequence[Category]:
         return []

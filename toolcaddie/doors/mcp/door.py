@@ -76,6 +76,8 @@ class MCPDoor:
             task.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The HTTP server leaves blanks at the end of a value, which are no part of it.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = dict(scope["headers"])
         principal = await self._checked(scope, headers)
         if isinstance(principal, Problem):

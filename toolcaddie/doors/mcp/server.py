@@ -128,6 +128,7 @@ class ToolServer:
             title="Toolcaddie",
             instructions=_INSTRUCTIONS[self._settings.mode] or None,
             cache_hints=dict.fromkeys(_CACHED, hint),
+            get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_subscriptions_listen=self.listening,
@@ -140,6 +141,14 @@ class ToolServer:
         )
         server.middleware.append(RequestStateBoundary(security, default_audience="toolcaddie"))
         return server
+
+    def _schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """Returns the schema by which `Mcp-Param-` headers are checked; None: there are none. A restricted tool is not looked up,
+        because the check must not tell a caller that a hidden tool exists."""
+        if self._settings.mode == "compact":
+            return None
+        tool = self._runtime.source.snapshot().get(name)
+        return None if tool is None or tool.roles or tool.scope != "all" else tool.input_schema
 
     def _of(self, context: Context) -> Seat:
         """Returns the sender of a request."""
