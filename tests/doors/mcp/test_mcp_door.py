@@ -217,7 +217,8 @@ async def _until_recorded(folder: Path, status: str) -> None:
         while True:
             command = [sys.executable, "-m", "toolcaddie", "trail", "--json"]
             done = await anyio.run_process(command, cwd=folder, check=False)
-            if [run["status"] for run in json.loads(done.stdout)["runs"]] == [status]:
+            runs = json.loads(done.stdout)["runs"]
+            if [run["status"] for run in runs] == [status]:
                 return
 
 
@@ -226,6 +227,7 @@ async def test_a_cancelled_call_ends_and_is_recorded(home: Path, tmp_path: Path,
     (tmp_path / "gymtools.py").write_text(TOOLS)
     with serving(tmp_path, "--catalog", "python:gymtools", "--mcp-mode", "all") as server:
         async with Client(_url(server.base_url), mode=mode) as client:
+            await client.list_tools()  # the first request loads the server, which takes longer than this client waits
             with pytest.raises(Exception, match=r"(?i)time"):
                 await client.call_tool("wait", {}, read_timeout_seconds=0.5)
             await client.list_tools()

@@ -13,6 +13,11 @@ _COMMANDS = {
 }
 
 
-@click.group(name="mcp", cls=LazyGroup, lazy=_COMMANDS)
+@click.group(
+    name="mcp",
+    cls=LazyGroup,
+    lazy=_COMMANDS,
+    epilog="\b\nExamples:\n  toolcaddie mcp serve --catalog gym",
+)
 def command() -> None:
     """Serve tools to MCP clients."""
