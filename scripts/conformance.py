@@ -126,13 +126,16 @@ def report_of(suite: Suite, *arguments: str) -> str:
 
 
 def show(suite: Suite, outcome: Outcome) -> bool:
-    """Prints the line of a suite, and the scenarios that failed. Returns True if every scored scenario passed."""
-    print(f"{suite.name:24} {outcome.passed:3} passed {len(outcome.scored):3} scored", flush=True)
+    """Prints the line of a suite, and the scored scenarios that failed. Returns True if every scored scenario passed."""
+    unscored = (
+        f"  (not scored: {sum(outcome.unscored.values())} of {len(outcome.unscored)} passed)"
+        if outcome.unscored
+        else ""
+    )
+    print(f"{suite.name:24} {outcome.passed:3} passed {len(outcome.scored):3} scored{unscored}", flush=True)
     for name, passed in outcome.scored.items():
         if not passed:
             print(f"  failed: {name}")
-    for name, passed in outcome.unscored.items():
-        print(f"  not scored ({outcome.reasons[name]}): {name} {'passed' if passed else 'failed'}")
     return outcome.passed == len(outcome.scored)
 
 

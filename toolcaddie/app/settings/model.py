@@ -87,6 +87,20 @@ class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     state_key_env: Variable | None = None
     """The variable with the secret (32 bytes or more) that seals the state of a call which waits for its client. All replicas
     need the same one. None: each process makes its own."""
+    url: HttpUrl | None = None
+    """The public address of the door, for its OAuth metadata. None: there is no such metadata."""
+    authorization_servers: tuple[HttpUrl, ...] = ()
+    """The authorization servers that the metadata names."""
+    introspection_url: HttpUrl | None = None
+    """The address at which OAuth tokens are checked (RFC 7662). None: only API keys are accepted."""
+    client_id: str = ""
+    """The id with which this server identifies itself at `introspection_url`."""
+    client_secret_env: Variable | None = None
+    """The variable with the secret of `client_id`."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a token must have."""
+    role_claim: str = ""
+    """The claim of a token that names the role of its principal; empty: it has no role."""
 
 
 class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

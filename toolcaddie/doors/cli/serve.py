@@ -18,7 +18,7 @@ import uvicorn
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
-from toolcaddie.app.settings import Settings
+from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
@@ -39,7 +39,10 @@ from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.doors.mcp.door import MCPDoor
+from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
+from toolcaddie.guards.net import operator_client
+from toolcaddie.parts import Secrets
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -130,7 +133,7 @@ async def _serve(
             bounds=settings.bounds,
             idempotency=settings.idempotency,
             settings=settings.gateway,
-            mounts={settings.mcp.path: door} if settings.mcp.enabled else {},
+            mounts=dict.fromkeys(door.paths, door) if settings.mcp.enabled else {},
         )
         config.app = _until_cut(app)
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
@@ -155,7 +158,17 @@ def _mcp_door(parts: Assembled) -> MCPDoor:
         load_offers(settings.offers),
         bounds=parts.settings.bounds,
         state_key=state_key_of(settings),
+        tokens=_tokens(settings),
     )
+
+
+def _tokens(settings: MCPSettings) -> Tokens | None:
+    """Returns the check of OAuth tokens; None: the settings name no authorization server. Raises `ConfigError`."""
+    if not (settings.authorization_servers or settings.introspection_url or settings.url):
+        return None
+    variable = settings.client_secret_env
+    secret = None if variable is None else Secrets().require(variable, what="the secret of mcp.client_secret_env")
+    return Tokens(settings, secret, operator_client)
 
 
 def _until_cut(app: App) -> App:

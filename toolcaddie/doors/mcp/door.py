@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Self
 
 import msgspec
@@ -20,6 +20,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.access import Access, repeated_header
 from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.seat import SEAT, Seat
 from toolcaddie.ports import Store
@@ -33,6 +34,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 TASK_HEADER = b"x-toolcaddie-task"
 """Header in which a client declares its task, for the mode `selected`."""
 _INVALID_REQUEST = -32600
+_KEY_BEGINNING = "tc_"
+"""The beginning of our own keys, which no authorization server is asked about."""
 _METHODS = ("GET", "POST", "DELETE")
 
 
@@ -49,9 +52,11 @@ class MCPDoor:
         *,
         bounds: Bounds,
         state_key: str | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         self._runtime, self._documents, self._offers = runtime, documents, offers
         self._access = access
+        self._tokens = tokens
         self._settings = settings
         self._bounds = bounds
         self._state_key = state_key
@@ -70,6 +75,11 @@ class MCPDoor:
         if self._keeper is not None:
             await asyncio.wait({self._keeper})
 
+    @property
+    def paths(self) -> Sequence[str]:
+        """The paths at which this application is mounted."""
+        return (self._settings.path, *(() if self._tokens is None else self._tokens.paths))
+
     def end_streams(self) -> None:
         """Ends the streams on which clients wait for news, which would otherwise delay a shutdown. Calls go on."""
         for task in self._streams:
@@ -79,6 +89,9 @@ class MCPDoor:
         # The HTTP server leaves blanks at the end of a value, which are no part of it.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = dict(scope["headers"])
+        if self._tokens is not None and scope["path"] in self._tokens.paths:
+            await _send_json(200, self._tokens.metadata, {}, send)
+            return
         principal = await self._checked(scope, headers)
         if isinstance(principal, Problem):
             await _refuse(principal, send)
@@ -101,6 +114,11 @@ class MCPDoor:
         if scope["method"] not in _METHODS:
             return problem(405, f"{scope['method']} is not allowed here", kind="invalid_request_error")
         client = scope["client"][0] if scope.get("client") else None
+        token = _token(headers)
+        # A gateway that never had keys does not look at a key, so there only tokens count.
+        by_key = token.startswith(_KEY_BEGINNING) and await self._access.has_keys()
+        if self._tokens is not None and not by_key:
+            return self._origin_refusal(headers, keyed=True) or await self._tokens.check(token)
         checked = await self._access.check(headers, client=client, has_body=scope["method"] == "POST")
         if isinstance(checked, Problem):
             return checked
@@ -161,15 +179,20 @@ async def _run(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     await app(scope, receive, send)
 
 
+def _token(headers: Mapping[bytes, bytes]) -> str:
+    """Returns the bearer token of a request; empty: it has none."""
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 async def _refuse(refusal: Problem, send: Send) -> None:
     """Sends a refusal as an error of JSON-RPC."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": _INVALID_REQUEST, "message": refusal.message}}
-    body = msgspec.json.encode(error)
-    headers: Sequence[tuple[bytes, bytes]] = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *((name.encode(), value.encode("latin-1")) for name, value in refusal.headers.items()),
-    ]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    with suppress(OSError):
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+    await _send_json(refusal.status, msgspec.json.encode(error), refusal.headers, send)
+
+
+async def _send_json(status: int, body: bytes, headers: Mapping[str, str], send: Send) -> None:
+    own = {"content-type": "application/json", "content-length": str(len(body))}
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in {**own, **headers}.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
