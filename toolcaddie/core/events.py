@@ -15,6 +15,7 @@ from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.core.run import RunResult, RunState
 from toolcaddie.core.selection import Classification, Selection
 from toolcaddie.core.tool import JsonObject, ToolCall, ToolResult
+from toolcaddie.core.vocabulary import WireName
 
 
 class RunStarted(Struct, frozen=True, kw_only=True):
@@ -60,11 +61,14 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
 
 
 class TextDelta(Struct, frozen=True, kw_only=True):
-    """A piece of the answer, live; not stored in the trail. `raw`: the provider's chunk."""
+    """A piece of the answer, live; not stored in the trail. `raw`: the provider's chunk of chat completions. `event`: the
+    provider's event of another wire (API format), which `wire` names."""
 
     run_id: str
     text: str
     raw: JsonObject | None = None
+    event: bytes = b""
+    wire: WireName | None = None
 
 
 class ClientCallDelta(Struct, frozen=True, kw_only=True):

@@ -115,6 +115,9 @@ class ModelRequest:
     """True: mark the prefix for the prompt cache, if the provider needs marks."""
     cache_key: str = ""
     """Key by which a provider may route the requests of one conversation; empty: not sent."""
+    client_wire: WireName | None = None
+    """The wire of the client for which the request is made. A provider of the same wire adds its own events to the pieces of a
+    stream (`ModelDelta.event`, `CallDelta.native`)."""
     force: Force | None = None
     """Forced tool use. The wrapper around a provider that enforces it reads this field; wires ignore it."""
 
@@ -132,6 +135,8 @@ class CallDelta:
     arguments: str = ""
     extra: JsonObject | None = None
     """Unknown wire fields of this piece, as in `ToolCall.extra`."""
+    native: JsonObject | None = None
+    """In the first piece: the beginning of the call in the blocks of its API, as in `Message.native`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +151,11 @@ class ModelDelta:
     """Reasoning that the provider discloses; never part of the answer."""
     signature: str = ""
     """The provider's signature of the preceding reasoning."""
+    event: bytes = b""
+    """The provider's own event, undecoded, unless it belongs to a call. A door of the same wire passes it on instead of the other
+    fields; `text` is then only what precedes the text of the event."""
+    wire: WireName | None = None
+    """The wire of `event`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from toolcaddie.core.message import Message, RawBody, Usage
 from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult
+from toolcaddie.core.vocabulary import WireName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +123,8 @@ class RunRequest:
     """Objects for the tools of this request, found by type. They take precedence over the objects of the runtime."""
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments (`_chatId`, `_botId`) that are added to every call of a catalog tool. They override arguments from the model."""
+    client_wire: WireName | None = None
+    """The wire (API format) of the caller's own client. If the provider uses it too, streamed events contain the provider's."""
     run_id: str | None = None
     lease: int | None = None
     """Number of the lease under which work was claimed for this run. The run begins only while this process holds that lease.
@@ -150,6 +153,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     essential: Sequence[str] = ()
     injected: Mapping[str, Any] = msgspec.field(default_factory=dict)
     cache_key: str = ""
+    client_wire: WireName | None = None
     dependencies: Mapping[type, Any] = msgspec.field(default_factory=dict)
     """Objects from the application for tools, by declared type."""
     variables: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -33,7 +33,9 @@ def extended(digest: str, message: Message) -> str:
     if message.role in _REWRITTEN:
         return digest
     calls = [f"{call.id} {call.name}" for call in message.tool_calls]
-    return digest_of(digest, message.role, message.text.strip(), message.tool_call_id or "", *calls)
+    # A client may return the texts of an answer in several blocks or in one, so white space in answers does not count.
+    text = "".join(message.text.split()) if message.role == "assistant" else message.text.strip()
+    return digest_of(digest, message.role, text, message.tool_call_id or "", *calls)
 
 
 def digest_of(*parts: str) -> str:

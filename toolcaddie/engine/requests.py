@@ -48,6 +48,7 @@ def model_request(
         tool_choice="none" if send_tools and not offer else choice,
         params=sendable_params(context.params, tools=send_tools, closing=had_tools and not send_tools),
         headers=context.headers,
+        client_wire=context.client_wire,
         deferred=delivery.deferred if send_tools else frozenset(),
         allowed=delivery.allowed if offer else None,
         cache=had_tools,
@@ -97,6 +98,7 @@ def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelReque
         tool_choice=sendable_choice(choice, names, context.view) if keeps else None,
         params=context.params,
         headers=context.headers,
+        client_wire=context.client_wire,
         cache=True,
         cache_key=_cache_key(run),
     )

@@ -139,8 +139,8 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
             if isinstance(item, ModelReply):
                 reply = item
                 continue
-            if item.text or item.raw is not None:
-                await run.emit(TextDelta(run_id=run_id, text=item.text, raw=item.raw))
+            if item.text or item.raw is not None or item.event:
+                await run.emit(TextDelta(run_id=run_id, text=item.text, raw=item.raw, event=item.event, wire=item.wire))
             if item.calls:
                 check_deltas(item.calls, run.engine.bounds, provider=provider.name)
                 for delta in calls.of_the_caller(item.calls):

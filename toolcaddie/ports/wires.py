@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from toolcaddie.core.bounds import Bounds
-from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
-from toolcaddie.core.tool import JsonObject, Tool
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject, Tool, ToolCall
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import (
     AnswerHead,
@@ -127,6 +127,11 @@ class DoorWire(Protocol):
         `raw` is the JSON of the field `tools`. The client runs these tools itself, so their `source` is 'client'; their
         `definition` is exactly what the client sent. Raises `RequestError` naming the field at fault.
         """
+        ...
+
+    def own_blocks(self, messages: Sequence[Message], calls: Sequence[ToolCall], ending: str) -> Sequence[JsonObject]:
+        """Returns the answer of a run in the blocks of this API, if they came over it: those of all `messages` without the calls
+        that are not among `calls`, then the text `ending`. Empty: text and calls say everything."""
         ...
 
     def write_reply(self, reply: ModelReply, head: AnswerHead) -> bytes:

@@ -23,6 +23,7 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
         essential=tuple(request.essential),
         injected=request.injected,
         cache_key=_cache_key(request),
+        client_wire=request.client_wire,
         dependencies=dependencies.of(request),
     )
 

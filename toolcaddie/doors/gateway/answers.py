@@ -9,7 +9,10 @@ from __future__ import annotations
 from toolcaddie.core.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
 from toolcaddie.core.message import ModelDelta, ModelReply, RawBody
 from toolcaddie.core.run import RunResult
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
+from toolcaddie.ports.wires import DoorWire
+from toolcaddie.util.replacing import replace
 
 _RAW_WIRE = "chat"
 """The only wire (API format) whose chunks are in the field `raw` of events."""
@@ -18,10 +21,11 @@ _RAW_WIRE = "chat"
 class AnswerDeltas:
     """Converts the events of a run, in order, to pieces of one streamed answer.
 
-    `wire`: the API format of the client. It gets the provider's own chunks (`raw`) only if they have this format.
+    `wire`: the API format of the client. It gets the provider's own chunks and events only if they have this format.
     """
 
     def __init__(self, *, wire: str) -> None:
+        self._wire = wire
         self._takes_raw = wire == _RAW_WIRE
         self._wrote_text = False
         self._new_round = False
@@ -45,26 +49,37 @@ class AnswerDeltas:
 
     def _text(self, event: TextDelta) -> ModelDelta:
         """Returns the event's text. An empty line precedes the first text of a later round."""
-        text = event.text
+        text, before = event.text, ""
         if text:
-            if self._new_round:
-                text = BETWEEN_ROUNDS + text
+            before = BETWEEN_ROUNDS if self._new_round else ""
             self._new_round, self._wrote_text = False, True
-        return ModelDelta(text=text, raw=event.raw if self._takes_raw else None)
+        if event.event and event.wire == self._wire:
+            return ModelDelta(text=before, event=event.event)
+        raw = event.raw if self._takes_raw else None
+        return ModelDelta(text=before + text, raw=raw)
 
 
-def reply_of(result: RunResult) -> ModelReply:
-    """Returns the whole answer to a client: the model's texts of all rounds, and the calls of the client's tools.
+def reply_of(result: RunResult, wire: DoorWire) -> ModelReply:
+    """Returns the whole answer to a client of `wire`: the model's texts of all rounds, and the calls of the client's tools. If
+    the provider uses the same wire, the answer also has the provider's own blocks.
 
     Its `raw` has the other fields of the provider's answer, which are written if client and provider use the same API.
     """
     return ModelReply(
-        message=visible_answer(result),
+        message=replace(visible_answer(result), native=_own_blocks(result, wire), author=wire.name),
         finish_reason=_finish_reason(result),
         usage=result.usage,
         model=result.state.model,
         raw=_raw(result),
     )
+
+
+def _own_blocks(result: RunResult, wire: DoorWire) -> tuple[JsonObject, ...]:
+    """Returns the provider's own blocks; none if the last answer came over another wire."""
+    if result.raw is None or result.raw.wire != wire.name:
+        return ()
+    ending = approval_text(result) if result.status == "pending" else ""
+    return tuple(wire.own_blocks(result.messages, result.client_calls, ending))
 
 
 def _raw(result: RunResult) -> RawBody | None:

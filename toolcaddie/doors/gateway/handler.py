@@ -244,6 +244,7 @@ class ModelHandler:
                 answered=restored.answered,
             ),
             cache_key=restored.opening,
+            client_wire=self._wire.name,
             run_id=run_id,
             lease=lease,
         )
@@ -272,9 +273,9 @@ class ModelHandler:
         head = _head(door_request, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
-        await self._hidden.keep(result, restored, request.principal)
+        reply = reply_of(result, self._wire)
+        await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(request, result.selection or Selection(), _sent_count(result))
-        reply = reply_of(result)
         await exchange.answer(200, self._wire.write_reply(reply, head), headers)
 
     async def _answer_stream(
@@ -305,12 +306,13 @@ class ModelHandler:
                         await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
-        await self._hidden.keep(result, restored, request.principal)
+        reply = reply_of(result, self._wire)
+        await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         if not exchange.started:
             await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
-        await exchange.write(ending + writer.end(reply_of(result)), more=False)
+        await exchange.write(ending + writer.end(reply), more=False)
 
 
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}

@@ -106,8 +106,9 @@ class HiddenParts:
             opening=openings[0] if openings else digest,
         )
 
-    async def keep(self, result: RunResult, before: Restored, principal: Principal) -> None:
-        """Stores the hidden part of an answer durably. `before`: the conversation that was answered.
+    async def keep(self, result: RunResult, before: Restored, principal: Principal, *, shown: bool = False) -> None:
+        """Stores the hidden part of an answer durably. `before`: the conversation that was answered. `shown`: the client receives
+        the blocks of the provider and sends them back.
 
         The caller awaits this before it sends the end of the answer: the client may continue the conversation at once, and in
         another process.
@@ -115,7 +116,7 @@ class HiddenParts:
         visible = visible_answer(result)
         digest = extended(before.digest, visible)
         keys = _keys(visible, before.digest, digest, principal)
-        part = _hidden_part(result, visible)
+        part = _hidden_part(result, visible, shown=shown)
         for key in keys:
             if part is not None:
                 value = msgspec.json.encode(part)
@@ -189,7 +190,7 @@ class _Assembly:
         self._part, self._visible_ids, self._results = None, set(), {}
 
 
-def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
+def _hidden_part(result: RunResult, visible: Message, *, shown: bool) -> HiddenPart | None:
     """Returns the hidden part of an answer; None if everything was visible."""
     new = result.messages
     own = {
@@ -199,7 +200,7 @@ def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
     }
     # The model may have called a client's tool through `execute_tool`; the client sees the call of its own tool.
     unwrapped = bool(visible.tool_calls) and new[-1].tool_calls != visible.tool_calls
-    more = own or len(new) > 1 or unwrapped or new[-1].native
+    more = own or len(new) > 1 or unwrapped or (new[-1].native and not shown)
     return HiddenPart(messages=new, results=own) if more else None
 
 

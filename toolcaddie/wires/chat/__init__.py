@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from toolcaddie.core.message import ModelRequest
-from toolcaddie.core.tool import JsonObject
+from collections.abc import Sequence
+
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import AnswerHead, DoorRequest, WireRequest
 from toolcaddie.wires.bodies import JsonDoor, error_report, model_page
@@ -37,6 +39,10 @@ class ChatWire(JsonDoor):
 
     def __init__(self, *, stream_usage: bool = True) -> None:
         self._stream_usage = stream_usage
+
+    def own_blocks(self, messages: Sequence[Message], calls: Sequence[ToolCall], ending: str) -> Sequence[JsonObject]:
+        """Returns nothing: an answer of chat completions consists of a text and calls."""
+        return ()
 
     def write_request(self, request: ModelRequest, *, model: str, author: str, stream: bool) -> WireRequest:
         usage = stream and (self._stream_usage or requests.asks_for_usage(request.params))

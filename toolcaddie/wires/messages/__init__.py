@@ -11,6 +11,7 @@ from toolcaddie.wires.bodies import JsonDoor, error_report
 from toolcaddie.wires.messages import errors, models, replies, requests, tools
 from toolcaddie.wires.messages.stream import MessagesReader, MessagesWriter
 from toolcaddie.wires.messages.strict import complaint
+from toolcaddie.wires.messages.visible import own_blocks
 
 MAX_TOKENS = 16_000
 _BETA = "anthropic-beta"
@@ -37,6 +38,7 @@ class MessagesWire(JsonDoor):
     declines_tools = staticmethod(requests.declines_tools)
     read_request = staticmethod(requests.read_request)
     read_definitions = staticmethod(tools.read_tools)
+    own_blocks = staticmethod(own_blocks)
     write_reply = staticmethod(replies.write_reply)
     write_error = staticmethod(errors.write_error)
     write_error_event = staticmethod(errors.write_error_event)
@@ -63,7 +65,7 @@ class MessagesWire(JsonDoor):
         return WireRequest(path=self.upstream_path, body=body, headers={**headers, _BETA: beta} if beta else headers)
 
     def read_stream(self, request: ModelRequest, *, who: str, author: str) -> MessagesReader:
-        return MessagesReader(who=who, author=author)
+        return MessagesReader(who=who, author=author, events=request.client_wire == self.name)
 
     def write_stream(self, request: DoorRequest, head: AnswerHead) -> MessagesWriter:
         return MessagesWriter(head)

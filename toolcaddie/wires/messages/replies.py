@@ -18,7 +18,7 @@ from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
-from toolcaddie.wires.messages.content import Block, write_blocks
+from toolcaddie.wires.messages.content import MESSAGES, Block, write_blocks
 from toolcaddie.wires.messages.errors import failure
 from toolcaddie.wires.messages.messages import write_call
 
@@ -222,7 +222,7 @@ def reply_blocks(message: Message) -> list[Block]:
     """Returns an answer's blocks: `Message.native`, with the ids of the calls, if these blocks are of this API; else new blocks
     for text and calls."""
     calls = iter(message.tool_calls)
-    if message.native and all(map(_is_own, message.native)):
+    if message.native and (message.author == MESSAGES or all(map(_is_own, message.native))):
         own = [dict(block) for block in message.native]
         if sum(block["type"] == CALL for block in own) == len(message.tool_calls):
             return [{**block, "id": next(calls).id} if block["type"] == CALL else block for block in own]

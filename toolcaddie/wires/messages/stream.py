@@ -99,9 +99,10 @@ class _Block:
 
 class MessagesReader:
     """Reads a streamed answer: blocks begin, grow and end; the reason to stop and the end of the answer follow. Implements
-    `ports.wires.StreamReader`."""
+    `ports.wires.StreamReader`. `events`: the pieces contain the provider's own events, for a door of this wire."""
 
-    def __init__(self, *, who: str, author: str = "") -> None:
+    def __init__(self, *, who: str, author: str = "", events: bool = False) -> None:
+        self._events = events
         self.done = False
         self._who = who
         self._author = author
@@ -122,7 +123,16 @@ class MessagesReader:
             return None
         if event.type in _WITH_FIELDS:
             self._with_fields.append(data)
-        return _EVENTS[event.type](self, event)
+        is_own = self._events and event.type in _OF_BLOCKS and self._kind_at(event) != CALL
+        delta = _EVENTS[event.type](self, event)
+        return _with_event(delta, data) if is_own else delta
+
+    def _kind_at(self, event: _Event) -> Any:
+        """Returns the type of the block to which an event belongs."""
+        if event.content_block is not None:
+            return event.content_block.get("type")
+        block = self._open.get(-1 if event.index is None else event.index)
+        return None if block is None else block.kind
 
     def end(self) -> None:
         """Marks the end of the body. Raises `ProviderProtocolError` if it came before `message_stop`."""
@@ -163,7 +173,9 @@ class MessagesReader:
             start["id"], name = call_identity(start, self._who)
             block.call = len(self._calls)
             self._calls.append(None)
-            return ModelDelta(calls=(CallDelta(index=block.call, id=start["id"], name=name),))
+            return ModelDelta(
+                calls=(CallDelta(index=block.call, id=start["id"], name=name, native=start if self._events else None),)
+            )
         begun = start.get(kind) if kind in (TEXT, THINKING) else None
         return self._grow(block, begun) if isinstance(begun, str) else None
 
@@ -245,9 +257,19 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
     "message_stop": MessagesReader._message_stop,
 }
 """Reader of each type of event. Other events are ignored, because the API may add types at any time."""
+_OF_BLOCKS = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
 _WITH_FIELDS = frozenset({"message_start", "message_delta"})
 _FRAME = frozenset({*OURS, "message", "delta"})
 """Fields of an event that a door writes itself and never passes on from a provider."""
+
+
+def _with_event(delta: ModelDelta | None, data: bytes) -> ModelDelta:
+    """Returns the piece with the event that it came in, for a door of this wire."""
+    if delta is None:
+        return ModelDelta(event=data, wire="messages")
+    return ModelDelta(
+        text=delta.text, reasoning=delta.reasoning, signature=delta.signature, event=data, wire="messages"
+    )
 
 
 def _read_event(data: bytes, who: str) -> _Event | None:
@@ -316,6 +338,8 @@ class MessagesWriter:
         self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
         self._has_text = False
+        self._spliced = -1
+        """Index of the provider's block that is being passed on."""
 
     def begin(self) -> bytes:
         if self._begun:
@@ -326,6 +350,8 @@ class MessagesWriter:
         )
 
     def add(self, delta: ModelDelta) -> bytes:
+        if delta.event:
+            return self._splice(delta)
         out = b""
         if delta.reasoning:
             out += self._grow(THINKING, {"type": "thinking_delta", "thinking": delta.reasoning})
@@ -351,6 +377,20 @@ class MessagesWriter:
         out += _event("message_delta", delta=delta, usage=reply_usage(reply), **beside)
         return out + _event("message_stop")
 
+    def _splice(self, delta: ModelDelta) -> bytes:
+        """Writes an event of the provider with its index in this answer. The text of `delta` precedes that of the event."""
+        event = _OBJECT.decode(delta.event)
+        out = b""
+        if event["type"] == "content_block_start":
+            out = self.begin() + self._close()
+            self._spliced, self._count = self._count, self._count + 1
+        inside = event.get("delta" if event["type"] == "content_block_delta" else "content_block")
+        if isinstance(inside, dict) and inside.get(TEXT):
+            self._has_text = True
+            inside[TEXT] = delta.text + inside[TEXT]
+        event["index"] = self._spliced
+        return out + _event(event.pop("type"), **event)
+
     def _grow(self, kind: str, delta: JsonObject) -> bytes:
         out = self.begin()
         if self._open is None or self._open[0] != kind:
@@ -375,7 +415,8 @@ class MessagesWriter:
             out += self._close()
             self._calls[piece.index] = self._count
             self._streamed_ids.add(piece.id or "")
-            out += self._start({"type": CALL, "id": piece.id or "", "name": piece.name or "", "input": {}})
+            own = piece.native if piece.native is not None and piece.native.get("type") == CALL else {}
+            out += self._start({**own, "type": CALL, "id": piece.id or "", "name": piece.name or "", "input": {}})
         if not piece.arguments:
             return out
         delta = {"type": "input_json_delta", "partial_json": piece.arguments}

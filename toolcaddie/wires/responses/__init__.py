@@ -11,6 +11,7 @@ from toolcaddie.wires.chat import errors as chat_errors
 from toolcaddie.wires.responses import errors, messages, replies, requests
 from toolcaddie.wires.responses.stream import ResponsesReader, ResponsesWriter
 from toolcaddie.wires.responses.strict import complaint
+from toolcaddie.wires.responses.visible import own_items
 
 
 class ResponsesWire(JsonDoor):
@@ -33,6 +34,7 @@ class ResponsesWire(JsonDoor):
     declines_tools = staticmethod(requests.declines_tools)
     read_request = staticmethod(requests.read_request)
     read_definitions = staticmethod(messages.read_tools)
+    own_blocks = staticmethod(own_items)
     write_reply = staticmethod(replies.write_reply)
     write_error = staticmethod(chat_errors.write_error)
     write_error_event = staticmethod(errors.write_error_event)
@@ -45,7 +47,7 @@ class ResponsesWire(JsonDoor):
         return WireRequest(path=self.upstream_path, body=body, headers=request.headers)
 
     def read_stream(self, request: ModelRequest, *, who: str, author: str) -> ResponsesReader:
-        return ResponsesReader(who=who, author=author)
+        return ResponsesReader(who=who, author=author, events=request.client_wire == self.name)
 
     def write_stream(self, request: DoorRequest, head: AnswerHead) -> ResponsesWriter:
         return ResponsesWriter(head)

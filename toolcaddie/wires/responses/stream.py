@@ -36,8 +36,10 @@ from toolcaddie.wires.responses.replies import (
     shaped,
     texts_of,
 )
+from toolcaddie.wires.responses.visible import with_prefix
 
 _DONE = b"[DONE]"
+_TEXT_DELTA = "response.output_text.delta"
 
 
 # ---------------------------------------------------------------- shapes
@@ -56,6 +58,10 @@ class _Arguments(msgspec.Struct):
     output_index: int
     delta: str = ""
     arguments: str = ""
+
+
+class _Place(msgspec.Struct):
+    output_index: int | None = None
 
 
 class _SummaryPart(msgspec.Struct):
@@ -92,6 +98,7 @@ _SUMMARY_PART = msgspec.json.Decoder(_SummaryPart)
 _ITEM_EVENT = msgspec.json.Decoder(_ItemEvent)
 _END = msgspec.json.Decoder(_End)
 _LAST = msgspec.json.Decoder(_Last)
+_PLACE = msgspec.json.Decoder(_Place)
 _FAILURE = msgspec.json.Decoder(_Failure)
 
 
@@ -118,10 +125,12 @@ class ResponsesReader:
 
     Some servers stream no pieces, so whatever the caller has not yet received of an item is returned with its last event.
     Events of unknown types are ignored. Items of unknown types are stored, and sent back only to the model that wrote them.
+    `events`: the pieces contain the provider's own events, for a door of this wire.
     """
 
-    def __init__(self, *, who: str, author: str) -> None:
+    def __init__(self, *, who: str, author: str, events: bool = False) -> None:
         self.done = False
+        self._events = events
         self._who = who
         self._author = author
         self._items: dict[int, _Open] = {}
@@ -131,7 +140,7 @@ class ResponsesReader:
         self._end: WireResponse | None = None
         self._last = b""
         self._readers: dict[str, Callable[[bytes], ModelDelta | None]] = {
-            "response.output_text.delta": self._text,
+            _TEXT_DELTA: self._text,
             "response.function_call_arguments.delta": self._arguments,
             "response.function_call_arguments.done": self._all_arguments,
             "response.output_item.added": self._added,
@@ -149,8 +158,18 @@ class ResponsesReader:
     def add(self, data: bytes) -> ModelDelta | None:
         if self.done or data == _DONE:
             return None
-        read = self._readers.get(shaped(data, _EVENT, self._who).type)
-        return None if read is None else read(data)
+        kind = shaped(data, _EVENT, self._who).type
+        read = self._readers.get(kind)
+        delta = None if read is None else read(data)
+        return _with_event(delta, data) if self._events and self._is_own(kind, data) else delta
+
+    def _is_own(self, kind: str, data: bytes) -> bool:
+        """Returns True for an event of an item that is not a call: a door of this wire passes it on."""
+        if not kind.startswith(_ITEM_PREFIXES):
+            return False
+        place = shaped(data, _PLACE, self._who).output_index
+        item = None if place is None else self._items.get(place)
+        return item is not None and item.type != FUNCTION_CALL
 
     def end(self) -> None:
         if not self.done:
@@ -204,9 +223,9 @@ class ResponsesReader:
         event = shaped(data, _ITEM_EVENT, self._who)
         if event.output_index in self._items:
             raise ProviderProtocolError(f"{self._who} began two items at {event.output_index}", body=data)
-        return self._begun(event.output_index, read_item(event.item, self._who))
+        return self._begun(event.output_index, read_item(event.item, self._who), event.item)
 
-    def _begun(self, place: int, item: WireItem) -> ModelDelta | None:
+    def _begun(self, place: int, item: WireItem, raw: JsonObject) -> ModelDelta | None:
         opened = self._items[place] = _Open(type=item.type, name=item.name)
         if item.type != FUNCTION_CALL:
             return None
@@ -214,7 +233,15 @@ class ResponsesReader:
         opened.index, opened.call_id = self._calls, call.id
         self._calls += 1
         opened.pieces.append(item.arguments or "")
-        return _delta(CallDelta(index=opened.index, id=call.id, name=call.name, arguments=item.arguments or ""))
+        return _delta(
+            CallDelta(
+                index=opened.index,
+                id=call.id,
+                name=call.name,
+                arguments=item.arguments or "",
+                native=raw if self._events else None,
+            )
+        )
 
     def _arguments(self, data: bytes) -> ModelDelta | None:
         event = shaped(data, _ARGUMENTS, self._who)
@@ -259,7 +286,7 @@ class ResponsesReader:
         opened = self._items.get(place)
         begun = None
         if opened is None:
-            begun = self._begun(place, item)
+            begun = self._begun(place, item, raw)
             opened = self._items[place]
         if (opened.type, opened.name) != (item.type, item.name):
             raise ProviderProtocolError(
@@ -296,6 +323,24 @@ class ResponsesReader:
         raise failure(error, self._who, data, status=event.status)
 
 
+_ITEM_PREFIXES = tuple(
+    f"response.{name}"
+    for name in (
+        *("output_item.", "content_part.", "output_text.", "reasoning", "refusal.", "web_search_call."),
+        *("file_search_call.", "code_interpreter_call", "image_generation_call.", "mcp_call", "mcp_list_tools."),
+        *("custom_tool_call_input.", "computer_call", "audio."),
+    )
+)
+"""Beginnings of the types of events that belong to an item."""
+
+
+def _with_event(delta: ModelDelta | None, data: bytes) -> ModelDelta:
+    """Returns the piece with the event that it came in, for a door of this wire."""
+    if delta is None:
+        return ModelDelta(event=data, wire="responses")
+    return ModelDelta(text=delta.text, reasoning=delta.reasoning, event=data, wire="responses")
+
+
 def _delta(call: CallDelta) -> ModelDelta:
     return ModelDelta(calls=(call,))
 
@@ -320,6 +365,10 @@ class ResponsesWriter:
         """The streamed pieces of the open item."""
         self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
+        self._spliced: dict[int, int] = {}
+        """Places in this answer of the provider's items that are passed on, by their places in the provider's answer."""
+        self._prefixed: set[int] = set()
+        """Places of the messages that got an empty line before their text."""
 
     def begin(self) -> bytes:
         if self._number:
@@ -330,6 +379,8 @@ class ResponsesWriter:
         )
 
     def add(self, delta: ModelDelta) -> bytes:
+        if delta.event:
+            return self._splice(delta)
         out = self.begin()
         if delta.reasoning:
             out += self._more(REASONING, delta.reasoning)
@@ -337,7 +388,7 @@ class ResponsesWriter:
             out += self._more(MESSAGE, delta.text)
         for piece in delta.calls:
             if piece.id is not None:
-                out += self._finished() + self._opened_call(piece.id, piece.name or "")
+                out += self._finished() + self._opened_call(piece)
             if piece.arguments:
                 out += self._piece(piece.arguments)
         return out
@@ -372,9 +423,35 @@ class ResponsesWriter:
             out = self._finished() + self._opened(_empty(item))
         return out + self._piece(text)
 
-    def _opened_call(self, call_id: str, name: str) -> bytes:
-        call = ToolCall(id=call_id, name=name, arguments="")
-        return self._opened(_empty(call_item(call, self._item_id("fc"))))
+    def _opened_call(self, piece: CallDelta) -> bytes:
+        call = ToolCall(id=piece.id or "", name=piece.name or "", arguments="")
+        own = piece.native if piece.native is not None and piece.native.get("type") == FUNCTION_CALL else {}
+        item = call_item(call, str(own.get("id") or self._item_id("fc")))
+        return self._opened(_empty({**own, **item}))
+
+    def _splice(self, delta: ModelDelta) -> bytes:
+        """Writes an event of the provider with its place in this answer."""
+        event = msgspec.json.decode(delta.event)
+        kind, source = event.pop("type"), event.get("output_index", -1)
+        out = self.begin()
+        if kind == "response.output_item.added":
+            out += self._finished()
+            self._spliced[source] = len(self._output)
+            self._output.append(event["item"])
+        place = self._spliced.get(source)
+        if place is None:  # the provider did not announce the item
+            return out + (self._more(MESSAGE, delta.text + event["delta"]) if kind == _TEXT_DELTA else b"")
+        if kind == _TEXT_DELTA and delta.text:
+            event["delta"] = delta.text + event["delta"]
+            self._prefixed.add(place)
+        elif place in self._prefixed:
+            _add_prefix(event)
+        if kind == "response.output_item.done":
+            self._output[place] = event["item"]
+            del self._spliced[source]
+        event["output_index"] = place
+        event.pop("sequence_number", None)
+        return out + self._event(kind, **event)
 
     def _opened(self, item: JsonObject) -> bytes:
         self._open, self._pieces = item, []
@@ -443,6 +520,16 @@ class ResponsesWriter:
         event = {"type": kind, **fields, "sequence_number": self._number}
         self._number += 1
         return b"event: " + kind.encode() + b"\ndata: " + ENCODER.encode(event) + b"\n\n"
+
+
+def _add_prefix(event: dict[str, Any]) -> None:
+    """Adds the empty line to the whole texts that the events after the pieces repeat."""
+    if event.get("content_index", 0) == 0 and isinstance(event.get("text"), str):
+        event["text"] = BETWEEN + event["text"]
+    elif event.get("content_index", 0) == 0 and isinstance(event.get("part"), dict) and event["part"].get("text"):
+        event["part"]["text"] = BETWEEN + event["part"]["text"]
+    elif isinstance(event.get("item"), dict) and event["item"].get("content"):
+        event["item"] = with_prefix(event["item"], BETWEEN)
 
 
 def _empty(item: JsonObject) -> JsonObject:
