@@ -38,15 +38,25 @@ def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: 
     """Returns the sources of the settings, not yet opened. If `needed` is True, it raises `ConfigError` if there are none."""
     if needed and not settings.catalogs and not settings.source:
         raise ConfigError(
-            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module) or set catalogs in toolcaddie.toml"
+            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module, mcp:URL) or set catalogs in "
+            "toolcaddie.toml"
         )
-    catalogs = [load_catalog(spec, registry=registry, parts=parts) for spec in settings.catalogs]
+    catalogs = [
+        _started_without(load_catalog(spec, registry=registry, parts=parts), None, parts) for spec in settings.catalogs
+    ]
     return catalogs + [_source(each, registry, parts) for each in settings.source]
 
 
 def _source(part: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
     source: ToolSource = registry.make("source", part.type, part.config, parts)
-    if part.required or not isinstance(source, OpenableSource):
+    return _started_without(source, part.required, parts)
+
+
+def _started_without(source: ToolSource, required: bool | None, parts: Parts) -> ToolSource:
+    """Returns the source; one that is not required is wrapped, so that everything else starts without it."""
+    if required is None:
+        required = getattr(source, "required", True)
+    if required or not isinstance(source, OpenableSource):
         return source
     return OptionalSource(source, parts.emit)
 

@@ -66,7 +66,7 @@ async def run(
 
     Raises `OSError` if the command cannot be started, and `ConfigError` on systems other than Linux.
     """
-    command = _Command(argv, stdin=stdin, cwd=cwd, env=_environment() if env is None else env)
+    command = _Command(argv, stdin=stdin, cwd=cwd, env=filtered_environment() if env is None else env)
     with _registered(command):
         return await command.completed(max_output)
 
@@ -271,5 +271,6 @@ class _Reader:
         self.cut = self.cut or len(chunk) > room
 
 
-def _environment() -> dict[str, str]:
+def filtered_environment() -> dict[str, str]:
+    """Returns the few harmless variables of this process that a command gets."""
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

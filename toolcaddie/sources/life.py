@@ -15,6 +15,9 @@ from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+"""Seconds before a source that could not be opened is tried again: at first, and at most."""
+
 Report = Callable[[SourceStatus], None]
 """Takes the new state of a source. Called from any thread."""
 
@@ -63,7 +66,8 @@ async def close_sources(sources: Iterable[ToolSource], report: Report = log_stat
 
 
 class OptionalSource:
-    """Wraps a source that is not required: if it cannot be opened, its tools are absent, and everything else works."""
+    """Wraps a source that is not required: if it cannot be opened, its tools are absent, and everything else works. It is tried
+    again from time to time until it opens."""
 
     def __init__(self, source: OpenableSource, report: Report = log_status) -> None:
         self._source = source
@@ -71,6 +75,8 @@ class OptionalSource:
         self._switches = 0
         """Number of times that the source was opened or closed, because its tools change each time."""
         self.is_open = False
+        self._failure = ""
+        self._retrying: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
@@ -96,17 +102,39 @@ class OptionalSource:
         return await self._source.call_tool(tool, arguments, context)
 
     async def open(self) -> None:
-        """Opens the source. If that fails, the failure is reported and the source has no tools."""
+        """Opens the source. If that fails, the failure is reported, the source has no tools, and it is tried again later."""
+        if not await self._opened():
+            self._retrying = asyncio.create_task(self._retry())
+
+    async def _opened(self) -> bool:
+        """Opens the source. Returns False after a failure, which is reported if it is another one than before."""
         try:
             await self._source.open()
         except Exception as error:  # noqa: BLE001  somebody else's source: its error is reported, its tools are absent
-            self._report(SourceStatus(source=self.name, status="failed", detail=_cause(error)))
+            if _cause(error) != self._failure:
+                self._failure = _cause(error)
+                self._report(SourceStatus(source=self.name, status="failed", detail=self._failure))
             await self._source.close()
-            return
+            return False
+        self._failure = ""
         self.is_open = True
         self._switches += 1
+        return True
+
+    async def _retry(self) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            await asyncio.sleep(wait)
+            if await self._opened():
+                self._report(SourceStatus(source=self.name, status="connected", tools=len(self._source.tools())))
+                return
+            wait = min(_LONGEST_WAIT, wait * 2)
 
     async def close(self) -> None:
+        retrying, self._retrying = self._retrying, None
+        if retrying is not None:
+            retrying.cancel()
+            await asyncio.wait({retrying})
         if self.is_open:
             self.is_open = False
             self._switches += 1

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 from toolcaddie.core.errors import CatalogError, ConfigError, ToolcaddieError
 from toolcaddie.core.tool import Tool
@@ -20,8 +23,9 @@ from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.util.suggest import did_you_mean
 
 _PYTHON = "python:"
-_FILES = ("jsonl", "python")
-"""Sources that need more than a name: a path, or `python:module`."""
+_MCP = "mcp:"
+_FILES = ("jsonl", "mcp", "python")
+"""Sources that need more than a name: a path, an address, or `python:module`."""
 
 
 def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | None = None) -> ToolSource:
@@ -31,12 +35,16 @@ def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | 
         tools.jsonl            one definition in each line; such tools are selected and shown, but cannot run
         python:module          its `source`, or its functions marked @tool
         python:module:name     a ToolSource, a list of functions or of Tools, or a function without arguments that makes one
+        mcp:URL                an MCP server over HTTP
+        mcp:COMMAND ARGS       an MCP server that is a program
 
     Raises `CatalogError` (file and line named) or `ConfigError`.
     """
     registry = registry or Registry()
     if spec.startswith(_PYTHON):
         source: ToolSource = registry.make("source", "python", {"target": spec.removeprefix(_PYTHON)}, parts)
+    elif spec.startswith(_MCP):
+        source = registry.make("source", "mcp", mcp_settings(spec.removeprefix(_MCP)), parts or Parts())
     elif spec.endswith(".jsonl"):
         source = registry.make("source", "jsonl", {"path": spec}, parts)
     else:
@@ -69,12 +77,36 @@ def python(*, target: str, name: str = "") -> ToolSource:
     return _as_source(value, what=f"catalog {spec!r}", name=name or module_name.rpartition(".")[2])
 
 
+def mcp_settings(target: str) -> dict[str, Any]:
+    """Returns the settings of the MCP server that `mcp:URL` or `mcp:COMMAND ARGS` names. The server's name comes from its address
+    or its command. Raises `ConfigError`."""
+    if target.startswith(("http://", "https://")):
+        return {"name": _short_name(urlsplit(target).hostname or "server"), "url": target}
+    try:
+        words = shlex.split(target)
+    except ValueError as error:
+        raise ConfigError(f"catalog {_MCP + target!r}: the command cannot be split into words: {error}") from error
+    if not words:
+        raise ConfigError(f"catalog {_MCP + target!r} names no server; write mcp:URL or mcp:COMMAND ARGS")
+    # Of `npx -y @scope/server-files /tmp` and `python server.py`, the second word says more than the first.
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    label = plain[0] if plain and Path(words[0]).name.startswith(_LAUNCHERS) else words[0]
+    return {"name": _short_name(Path(label).name.removesuffix(".py")), "command": words[0], "args": tuple(words[1:])}
+
+
+_LAUNCHERS = ("python", "npx", "node", "uvx", "uv", "bunx", "deno")
+
+
+def _short_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_")[:40] or "server"
+
+
 def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
     names = catalog_names(registry)
     if name not in names:
         raise ConfigError(
             f"no catalog {name!r}; {did_you_mean(name, names)}. A catalog is one of these names, a file ending in .jsonl, "
-            "or python:module"
+            "python:module, mcp:URL or mcp:COMMAND"
         )
     source: ToolSource = registry.make("source", name, {}, parts)
     if not source.tools() and not isinstance(source, OpenableSource):

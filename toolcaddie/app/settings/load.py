@@ -137,7 +137,7 @@ def _part(table: Mapping[str, Any]) -> PartSettings:
     """Returns a part from its table: `type` and `required` are settings of the table, all other keys are passed to the part's
     factory."""
     config = {key: value for key, value in table.items() if key not in ("type", "required")}
-    return PartSettings(type=table["type"], required=table.get("required", True), config=config)
+    return PartSettings(type=table["type"], required=table.get("required"), config=config)
 
 
 def _laid_over(base: T, name: str, overrides: Mapping[str, Any]) -> T:

@@ -238,8 +238,9 @@ class PartSettings(Struct, frozen=True, kw_only=True):
     """The name of the factory that makes the part."""
     config: Mapping[str, Any] = {}
     """The keyword parameters of the factory."""
-    required: bool = True
-    """For a source only. False: if it cannot be opened, everything else starts without its tools."""
+    required: bool | None = None
+    """For a source only. False: if it cannot be opened, everything else starts without its tools. None: the source decides; an
+    MCP server is not required, any other source is."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -249,7 +250,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     """`provider:model`, or a model of the configured provider. None: the provider's own choice."""
     catalogs: tuple[str, ...] = ()
-    """Sources in the short form of `--catalog`: names, .jsonl files, python:module."""
+    """Sources in the short form of `--catalog`: names, .jsonl files, python:module, mcp:URL, mcp:COMMAND ARGS."""
     source: tuple[PartSettings, ...] = ()
     """Sources with settings of their own, in addition to `catalogs`."""
     sink: tuple[PartSettings, ...] = ()

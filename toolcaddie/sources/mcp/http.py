@@ -1,0 +1,110 @@
+"""The HTTP client of the MCP client. Answers are limited in size, and requests to other hosts than the server's own (a hostile
+server may name any address as its authorization server) reach public addresses only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import httpx2
+
+from toolcaddie.core.bounds import beyond
+from toolcaddie.core.errors import OutboundError
+from toolcaddie.guards.net import GuardedClient
+from toolcaddie.parts import Secrets
+from toolcaddie.sources.mcp.server import McpServer
+
+_HEADERS_FROM_HERE = frozenset({"accept", "accept-encoding", "content-type", "user-agent", "authorization"})
+"""Headers that are sent to an authorization server on another host. `authorization` is the client's own secret for it."""
+
+
+def http_client(
+    server: McpServer,
+    secrets: Secrets,
+    most_bytes: int,
+    guarded: Callable[[], GuardedClient],
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """Returns the client for one server. Raises `ConfigError` for a variable that is not set."""
+    return httpx2.AsyncClient(
+        headers=headers_of(server, secrets),
+        timeout=httpx2.Timeout(server.connect_seconds, read=None, pool=None),
+        auth=auth,
+        transport=_BoundedTransport(server, most_bytes, guarded),
+        trust_env=False,
+    )
+
+
+def headers_of(server: McpServer, secrets: Secrets) -> Mapping[str, str]:
+    """Returns the headers that every request to the server carries."""
+    named = {
+        name: secrets.require(variable, what=f"the header {name} for the MCP server {server.name!r}")
+        for name, variable in server.headers_from.items()
+    }
+    if server.token_env is not None:
+        token = secrets.require(server.token_env, what=f"the token for the MCP server {server.name!r}")
+        named["Authorization"] = f"Bearer {token}"
+    return {**server.headers, **named}
+
+
+class _BoundedTransport(httpx2.AsyncBaseTransport):
+    def __init__(self, server: McpServer, most_bytes: int, guarded: Callable[[], GuardedClient]) -> None:
+        # One connection per call and one for the stream of changes. httpx2 itself would stop at 100 in all.
+        limits = httpx2.Limits(max_connections=server.concurrency + 10, max_keepalive_connections=server.concurrency)
+        self._inner = httpx2.AsyncHTTPTransport(limits=limits)
+        self._host = httpx2.URL(server.url or "").host
+        self._known_hosts = frozenset({self._host, *(server.oauth.hosts if server.oauth else ())})
+        self._most_bytes = most_bytes
+        self._guarded = guarded
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.host not in self._known_hosts:
+            return await self._from_elsewhere(request)
+        response = await self._inner.handle_async_request(request)
+        if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            # An event stream may last for ever; its single events are limited by the protocol's package.
+            response.stream = _BoundedStream(response.stream, self._most_bytes, request)  # type: ignore[arg-type]
+        return response
+
+    async def _from_elsewhere(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends a request to a host that the server named, if that host is public."""
+        headers = {name: value for name, value in request.headers.items() if name.lower() in _HEADERS_FROM_HERE}
+        headers.pop("accept-encoding", None)
+        body = await request.aread()
+        try:
+            async with self._guarded() as client:
+                answer = await client.fetch(
+                    str(request.url),
+                    method=request.method,
+                    headers=headers,
+                    body=body or None,
+                    max_bytes=self._most_bytes,
+                )
+        except OutboundError as error:
+            raise httpx2.ConnectError(str(error), request=request) from error
+        left_out = ("content-encoding", "content-length", "transfer-encoding")
+        kept = {name: value for name, value in answer.headers.items() if name not in left_out}
+        return httpx2.Response(answer.status, headers=kept, content=answer.body, request=request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """Raises an error as soon as an answer is larger than allowed."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, most_bytes: int, request: httpx2.Request) -> None:
+        self._inner = inner
+        self._most_bytes = most_bytes
+        self._request = request
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > self._most_bytes:
+                reason = beyond("its answer is too large", self._most_bytes, "answer")
+                raise httpx2.ReadError(reason, request=self._request)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
