@@ -330,7 +330,17 @@ def test_with_keys_a_key_is_needed_and_a_page_must_be_named(tmp_path: Path) -> N
         page = {**ACCEPT, **key, "origin": "https://evil.example"}
         assert httpx2.post(url, json=first, headers=page).status_code == 403
         page["origin"] = "https://app.example"
-        assert httpx2.post(url, json=first, headers=page).status_code == 200
+        shown = httpx2.post(url, json=first, headers=page)
+        assert shown.status_code == 200
+        assert shown.headers["access-control-allow-origin"] == "https://app.example"
+        asked = httpx2.options(url, headers={"origin": "https://app.example", "access-control-request-method": "POST"})
+        assert asked.status_code == 204
+        assert "mcp-session-id" in asked.headers["access-control-allow-headers"]
+        foreign = httpx2.options(
+            url, headers={"origin": "https://evil.example", "access-control-request-method": "POST"}
+        )
+        assert foreign.status_code == 405
+        assert "access-control-allow-origin" not in foreign.headers
 
 
 def test_a_session_serves_only_the_principal_who_opened_it(tmp_path: Path) -> None:
@@ -396,3 +406,15 @@ def test_an_open_stream_does_not_delay_the_end_of_the_server(tmp_path: Path) -> 
             assert stream.status_code == 200
             server.process.terminate()
             assert server.process.wait(8) == 0
+
+
+async def test_a_listening_client_does_not_delay_the_end_of_the_server(tmp_path: Path) -> None:
+    with serving(tmp_path, "--catalog", "gym", "--mcp-mode", "all") as server:
+        async with (
+            Client(_url(server.base_url), mode="2026-07-28") as client,
+            client.listen(tools_list_changed=True) as news,
+        ):
+            server.process.terminate()
+            with anyio.fail_after(8):
+                assert [event async for event in news] == []
+        assert server.process.wait(8) == 0

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
-from toolcaddie.app.settings import DEFAULT_DATABASE
+from toolcaddie.app.settings import DEFAULT_DATABASE, MCPSettings
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
@@ -43,9 +43,14 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
             f'  {program} select "{example}"{catalog}' if catalog else _NO_CATALOG,
             f"  {program} trail{database}  # what was selected, called and answered",
-            f"  {url}/metrics, and docs/ for everything else",
+            f"  {url}/metrics{_mcp(settings.mcp, url)}, and docs/ for everything else",
         )
     )
+
+
+def _mcp(settings: MCPSettings, url: str) -> str:
+    """Returns the address of the MCP door, as the continuation of a list."""
+    return f", {url}{settings.path} for MCP clients" if settings.enabled else ""
 
 
 def _model_line(parts: Assembled, *, needs_key: bool) -> str:

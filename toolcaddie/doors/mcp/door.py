@@ -36,6 +36,13 @@ TASK_HEADER = b"x-toolcaddie-task"
 _INVALID_REQUEST = -32600
 _KEY_BEGINNING = "tc_"
 """The beginning of our own keys, which no authorization server is asked about."""
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
+    "mcp-session-id, x-toolcaddie-task",
+    "access-control-max-age": "600",
+}
+"""The answer to a browser that asks which requests a page of `mcp.origins` may send."""
 _METHODS = ("GET", "POST", "DELETE")
 
 
@@ -65,6 +72,7 @@ class MCPDoor:
         self._stop = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._streams: set[asyncio.Task[Any]] = set()
+        self._end_listening: Callable[[], None] = _nothing
 
     async def __aenter__(self) -> Self:
         return self
@@ -84,6 +92,7 @@ class MCPDoor:
         """Ends the streams on which clients wait for news, which would otherwise delay a shutdown. Calls go on."""
         for task in self._streams:
             task.cancel()
+        self._end_listening()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The HTTP server leaves blanks at the end of a value, which are no part of it.
@@ -92,6 +101,11 @@ class MCPDoor:
         if self._tokens is not None and scope["path"] in self._tokens.paths:
             await _send_json(200, self._tokens.metadata, {}, send)
             return
+        if page := self._page(headers):
+            send = _for_page(page, send)
+            if scope["method"] == "OPTIONS":
+                await _send_json(204, b"", _PREFLIGHT, send)
+                return
         principal = await self._checked(scope, headers)
         if isinstance(principal, Problem):
             await _refuse(principal, send)
@@ -132,6 +146,11 @@ class MCPDoor:
         message = f"pages of {origin.decode('latin-1')[:100]!r} may not use this server; add the origin to mcp.origins"
         return problem(403, message, kind="invalid_request_error", code="forbidden")
 
+    def _page(self, headers: Mapping[bytes, bytes]) -> str:
+        """Returns the origin of a web page that the settings name; empty: the request is from no such page."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        return origin if origin in self._settings.origins else ""
+
     async def _streamed(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a stream of news until the client leaves, or the server ends its streams."""
         task = asyncio.create_task(_run(app, scope, receive, send))
@@ -158,6 +177,7 @@ class MCPDoor:
         server = http.ToolServer(
             self._runtime, self._documents, self._settings, self._offers, state_key=self._state_key
         )
+        self._end_listening = server.end_listening
         opened = http.http_app(server, sessions=self._settings.sessions, bounds=self._bounds)
         ready: asyncio.Future[App] = asyncio.get_running_loop().create_future()
         self._keeper = asyncio.create_task(self._kept(opened, ready))
@@ -175,8 +195,28 @@ class MCPDoor:
             ready.set_exception(error)
 
 
+def _nothing() -> None:
+    """Ends no streams, because the server is not loaded yet."""
+
+
 async def _run(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     await app(scope, receive, send)
+
+
+def _for_page(origin: str, send: Send) -> Send:
+    """Returns a function that sends an answer which a browser shows to a page."""
+    allowed = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate"),
+        (b"vary", b"origin"),
+    ]
+
+    async def to_page(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *allowed]}
+        await send(message)
+
+    return to_page
 
 
 def _token(headers: Mapping[bytes, bytes]) -> str:

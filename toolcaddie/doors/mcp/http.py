@@ -38,11 +38,8 @@ async def http_app(server: ToolServer, *, sessions: bool, bounds: Bounds) -> Asy
         scope["user"] = _user(scope[SEAT])
         await manager.handle_request(scope, receive, send)
 
-    async with manager.run():
-        try:
-            yield app
-        finally:
-            server.listening.close()
+    async with manager.run(), server.watching():
+        yield app
 
 
 def _user(seat: Seat) -> AuthenticatedUser:

@@ -13,6 +13,7 @@ setting `mcp.offers` names.
     @resource("gym://members/{id}")
     async def member(id: str) -> str: ...
 
+`await changed(rules)`, or `await changed(member, id="7")`, tells the clients that subscribed to a resource that it has changed.
 A parameter named `client` gets the client of the request (`core.client.CallerClient`), which the function may ask.
 """
 
@@ -20,10 +21,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from toolcaddie.core.client import CallerClient
 from toolcaddie.core.control import Principal
@@ -60,6 +61,8 @@ class Offer:
     """Roles that may use it; empty: all."""
     complete: Mapping[str, Completions] = field(default_factory=dict)
     """Values of arguments, for clients that complete them."""
+    listeners: list[Callable[[str], Awaitable[None]]] = field(default_factory=list, repr=False, compare=False)
+    """Receivers of the address of a resource that has changed: the servers that offer it."""
 
     @property
     def is_template(self) -> bool:
@@ -83,6 +86,10 @@ class Offer:
         )
         match = re.fullmatch(pattern, uri)
         return None if match is None else {name: unquote(value) for name, value in match.groupdict().items()}
+
+    def address(self, arguments: Mapping[str, str]) -> str:
+        """Returns the address of the resource with these arguments."""
+        return _PLACE.sub(lambda place: quote(str(arguments[place[1]]), safe=""), self.uri)
 
     def visible_to(self, principal: Principal) -> bool:
         return not self.roles or principal.role in self.roles
@@ -114,6 +121,13 @@ def resource(uri: str, /, **options: Any) -> Callable[[F], F]:
     if ":" not in uri:
         raise ConfigError(f"@resource({uri!r}): write an address with a scheme, such as gym://rules")
     return lambda function: _marked(function, uri=uri, **options)
+
+
+async def changed(function: Callable[..., Any], **arguments: str) -> None:
+    """Tells subscribed clients that a resource has changed. `arguments`: those of a template."""
+    offer: Offer = getattr(function, _MARK)
+    for listener in tuple(offer.listeners):
+        await listener(offer.address(arguments))
 
 
 def _marked(function: F, *, name: str = "", roles: Sequence[str] = (), **options: Any) -> F:

@@ -23,6 +23,8 @@ from toolcaddie.core.client import Ability, AnswerPending, ClientError, Elicit, 
 from toolcaddie.core.schema import argument_errors
 
 Context = ServerRequestContext[Any, Any]
+Repeatable = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
+"""Requests that a client may repeat with answers to questions."""
 Answers = dict[str, Mapping[str, Any]]
 
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

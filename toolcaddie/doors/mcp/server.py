@@ -4,10 +4,10 @@ which speaks both generations of the protocol; `http.py` and `stdio.py` connect 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -16,24 +16,23 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
 from toolcaddie import __version__
 from toolcaddie.app.settings import MCPSettings
-from toolcaddie.core.client import AnswerPending, ClientError
-from toolcaddie.core.content import BLOCKS, Text
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import Tool
 from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
-from toolcaddie.doors.mcp.content import call_result, content_block, listed_tool
+from toolcaddie.doors.mcp.content import call_result, listed_tool
 from toolcaddie.doors.mcp.menu import Menu, Scene
-from toolcaddie.doors.mcp.offers import Offer, Offers
-from toolcaddie.doors.mcp.questions import Context, MCPClient
+from toolcaddie.doors.mcp.news import News
+from toolcaddie.doors.mcp.offering import Offering
+from toolcaddie.doors.mcp.offers import Offers
+from toolcaddie.doors.mcp.questions import Context, MCPClient, Repeatable
 from toolcaddie.doors.mcp.seat import SEAT, Seat
 from toolcaddie.doors.mcp.whole import whole
 from toolcaddie.ports import Store
@@ -59,8 +58,15 @@ _INSTRUCTIONS = {
     "all": "",
 }
 
-_Repeatable = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
-"""Requests that a client may repeat with answers to questions."""
+
+class _Server(Server[Any]):
+    """A server that declares to clients of the protocol of 2025 that its list of tools may change."""
+
+    def create_initialization_options(
+        self, notification_options: NotificationOptions | None = None, *args: Any, **options: Any
+    ) -> InitializationOptions:
+        declared = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(declared, *args, **options)
 
 
 class ToolServer:
@@ -87,15 +93,23 @@ class ToolServer:
         self._seat = seat
         self._menu = self._menu_of(settings)
         self._levels: Bounded[str, str] = Bounded(_MOST_SESSIONS)
-        self._subscribers: Bounded[str, dict[str, Any]] = Bounded(_MOST_SESSIONS)
-        self._bus = InMemorySubscriptionBus()
-        self.listening = ListenHandler(self._bus)
+        self._news = News(offers, lambda context: self._of(context).session)
+        self._offering = Offering(offers, lambda context: self._of(context).principal, self._client)
         self.server = self._server(state_key)
 
-    @property
-    def options(self) -> InitializationOptions:
-        """The abilities that the server declares to clients of the protocol of 2025."""
-        return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Tells clients about changes of the catalog and of resources until the `with` block ends."""
+        shown = self._settings.mode != "compact"
+        async with self._news.watching(self._catalog_version if shown else None):
+            yield
+
+    def end_listening(self) -> None:
+        """Ends the streams on which clients of the protocol of 2026 wait for news."""
+        self._news.listening.close()
+
+    def _catalog_version(self) -> str:
+        return self._runtime.source.snapshot().version
 
     def _menu_of(self, settings: MCPSettings) -> Menu:
         match settings.mode:
@@ -108,21 +122,7 @@ class ToolServer:
 
     def _server(self, state_key: str | None) -> Server[Any]:
         hint = CacheHint(ttl_ms=0 if self._settings.mode == "selected" else _LIST_MILLISECONDS, scope="private")
-        offers = self._offers
-        handlers: dict[str, Any] = {}
-        if offers.resources:
-            handlers |= {
-                "on_list_resources": self._list_resources,
-                "on_list_resource_templates": self._list_templates,
-                "on_read_resource": self._read_resource,
-                "on_subscribe_resource": self._subscribe,
-                "on_unsubscribe_resource": self._unsubscribe,
-            }
-        if offers.prompts:
-            handlers |= {"on_list_prompts": self._list_prompts, "on_get_prompt": self._get_prompt}
-        if offers.prompts or offers.resources:
-            handlers["on_completion"] = self._complete
-        server: Server[Any] = Server(
+        server: Server[Any] = _Server(
             "toolcaddie",
             version=__version__,
             title="Toolcaddie",
@@ -131,10 +131,12 @@ class ToolServer:
             get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_subscriptions_listen=self.listening,
-            **handlers,
+            on_subscriptions_listen=self._news.listening,
+            **self._offering.handlers,
+            **(self._news.handlers if self._offers.resources else {}),
         )
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._news.join)
         security = RequestStateSecurity(
             keys=[state_key] if state_key else [_process_key()],
             bind_principal=lambda context: repr(self._of(context).principal),
@@ -161,8 +163,10 @@ class ToolServer:
     # --- tools -------------------------------------------------------------------------------------------------------
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        scene = await self._scene(context, None)
-        tools = await self._menu.tools(scene)
+        try:
+            tools = await self._menu.tools(await self._scene(context, None))
+        except ToolcaddieError as error:
+            raise _protocol_error(error) from error
         start = _start(params)
         following = start + _PAGE
         return types.ListToolsResult(
@@ -197,7 +201,7 @@ class ToolServer:
     def _client(
         self,
         context: Context,
-        params: _Repeatable,
+        params: Repeatable,
     ) -> MCPClient:
         return MCPClient(
             context,
@@ -226,91 +230,7 @@ class ToolServer:
             return
         key = _client_key(context, self._of(context))
         await self._documents.put(_SEARCH_KIND, key, query[:_LONGEST_TASK].encode(), ttl=_SEARCH_SECONDS)
-        await self._bus.publish(ToolsListChanged())
-        if self._of(context).session or self._seat is not None:
-            await context.session.send_tool_list_changed()
-
-    # --- prompts and resources ---------------------------------------------------------------------------------------
-
-    async def _list_prompts(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        principal = self._of(context).principal
-        return types.ListPromptsResult(
-            prompts=[_listed_prompt(each) for each in self._offers.prompts if each.visible_to(principal)]
-        )
-
-    async def _get_prompt(
-        self, context: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
-        offer = self._offers.prompt(params.name, self._of(context).principal)
-        if offer is None:
-            raise MCPError(INVALID_PARAMS, f"there is no prompt {params.name[:100]!r}")
-        arguments = params.arguments or {}
-        missing = [each.name for each in offer.arguments if each.required and each.name not in arguments]
-        if missing:
-            raise MCPError(INVALID_PARAMS, f"the prompt {offer.name} needs {', '.join(missing)}")
-        known = {each.name for each in offer.arguments}
-        client = self._client(context, params)
-        value = await _answered(offer, {name: text for name, text in arguments.items() if name in known}, client)
-        waiting = client.outcome()
-        return waiting or types.GetPromptResult(description=offer.description or None, messages=_messages(value))
-
-    async def _list_resources(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        principal = self._of(context).principal
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(uri=each.uri, **_described(each))
-                for each in self._offers.resources
-                if not each.is_template and each.visible_to(principal)
-            ]
-        )
-
-    async def _list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        principal = self._of(context).principal
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(uri_template=each.uri, **_described(each))
-                for each in self._offers.resources
-                if each.is_template and each.visible_to(principal)
-            ]
-        )
-
-    async def _read_resource(
-        self, context: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
-        uri = str(params.uri)
-        matched = self._offers.resource(uri, self._of(context).principal)
-        if matched is None:
-            raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-        offer, arguments = matched
-        client = self._client(context, params)
-        value = await _answered(offer, arguments, client)
-        return client.outcome() or types.ReadResourceResult(contents=[_contents(offer, uri, value)])
-
-    async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Notes that a session wants to hear of changes of a resource."""
-        session = self._of(context).session
-        self._subscribers.put(session, {**(self._subscribers.get(session) or {}), str(params.uri): context.session})
-        return types.EmptyResult()
-
-    async def _unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        session = self._of(context).session
-        rest = {uri: each for uri, each in (self._subscribers.get(session) or {}).items() if uri != str(params.uri)}
-        self._subscribers.put(session, rest)
-        return types.EmptyResult()
-
-    async def _complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        principal, ref = self._of(context).principal, params.ref
-        offers = self._offers.prompts if isinstance(ref, types.PromptReference) else self._offers.resources
-        name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
-        offer = next((each for each in offers if name in (each.name, each.uri) and each.visible_to(principal)), None)
-        values = [] if offer is None else list(offer.completions(params.argument.name, params.argument.value))
-        return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
+        await self._news.tools_changed(context)
 
     async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         self._levels.put(self._of(context).session, params.level)
@@ -354,54 +274,3 @@ def _client_key(context: Context, seat: Seat) -> str:
 def _protocol_error(error: ToolcaddieError) -> MCPError:
     code = INVALID_PARAMS if isinstance(error, RequestError) else INTERNAL_ERROR
     return MCPError(code, str(error)[:2_000])
-
-
-async def _answered(offer: Offer, arguments: Mapping[str, str], client: MCPClient) -> Any:
-    """Returns what a prompt or resource returns; None if it waits for the client."""
-    try:
-        return await whole(offer.value(arguments, client))
-    except AnswerPending:
-        return None
-    except ClientError as error:
-        client.outcome()
-        raise MCPError(INVALID_PARAMS, str(error)) from error
-    except Exception as error:  # somebody's function: the log gets the traceback, the client a sentence
-        log.exception("offer_failed", offer=offer.name)
-        raise MCPError(INTERNAL_ERROR, f"{offer.name} failed: {type(error).__name__}") from error
-
-
-def _listed_prompt(offer: Offer) -> types.Prompt:
-    return types.Prompt(
-        name=offer.name,
-        title=offer.title,
-        description=offer.description or None,
-        arguments=[types.PromptArgument(name=each.name, required=each.required) for each in offer.arguments],
-    )
-
-
-def _described(offer: Offer) -> dict[str, Any]:
-    return {
-        "name": offer.name,
-        "title": offer.title,
-        "description": offer.description or None,
-        "mime_type": offer.mime_type or None,
-    }
-
-
-def _messages(value: Any) -> list[types.PromptMessage]:
-    """Returns the messages of a prompt: of a text, a block, a pair (role, text), or a list of them."""
-    items = value if isinstance(value, list) else [value]
-    pairs = [item if isinstance(item, tuple) else ("user", item) for item in items]
-    return [
-        types.PromptMessage(
-            role=role, content=content_block(item if isinstance(item, BLOCKS) else Text(text=str(item)))
-        )
-        for role, item in pairs
-    ]
-
-
-def _contents(offer: Offer, uri: str, value: Any) -> types.TextResourceContents | types.BlobResourceContents:
-    mime_type = offer.mime_type or None
-    if isinstance(value, bytes):
-        return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(value).decode())
-    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=str(value))

@@ -29,5 +29,5 @@ async def serve_stdio(
     logging.getLogger("mcp").setLevel(logging.WARNING)
     seat = Seat(principal=principal, session=f"stdio-{secrets.token_hex(8)}")
     server = ToolServer(runtime, documents, settings, offers, seat=seat, state_key=state_key)
-    async with stdio_server() as (received, sent):
-        await server.server.run(received, sent, server.options)
+    async with stdio_server() as (received, sent), server.watching():
+        await server.server.run(received, sent, server.server.create_initialization_options())

@@ -1,0 +1,117 @@
+"""Tells MCP clients what has changed: the list of tools, and resources to which they subscribed.
+
+Clients of the protocol of 2026 listen on a stream that `subscriptions/listen` opens; clients of the protocol of 2025 get
+notifications in their sessions. News of one process reaches the clients of that process; lists are never cached for longer than
+seconds, so the others notice too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+
+from toolcaddie.doors.mcp.offers import Offers
+from toolcaddie.doors.mcp.questions import Context
+from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+_MOST_SESSIONS = 10_000
+_MOST_URIS = 100
+_LOOK_SECONDS = 1.0
+"""Seconds between two looks at the version of the catalog."""
+_GONE = (MCPError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+"""Errors of a session whose client has left."""
+
+
+class News:
+    """The clients that want to hear of changes. `session_of` returns the id of a request's session; empty: it has none."""
+
+    def __init__(self, offers: Offers, session_of: Callable[[Context], str]) -> None:
+        self._offers = offers
+        self._session_of = session_of
+        self._bus = InMemorySubscriptionBus()
+        self.listening = ListenHandler(self._bus)
+        self._sessions: Bounded[str, ServerSession] = Bounded(_MOST_SESSIONS)
+        self._uris: Bounded[str, frozenset[str]] = Bounded(_MOST_SESSIONS)
+
+    @property
+    def handlers(self) -> Mapping[str, Any]:
+        """The arguments of the package's server for subscriptions to resources."""
+        return {"on_subscribe_resource": self.subscribe, "on_unsubscribe_resource": self.unsubscribe}
+
+    async def join(self, context: Context, params: types.NotificationParams | None) -> None:
+        """Remembers a session that has begun."""
+        if session_id := self._session_of(context):
+            self._sessions.put(session_id, context.session)
+
+    async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        uris = self._uris.get(self._session_of(context)) or frozenset()
+        if len(uris) < _MOST_URIS:
+            self._uris.put(self._session_of(context), uris | {str(params.uri)})
+        return types.EmptyResult()
+
+    async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        uris = self._uris.get(self._session_of(context)) or frozenset()
+        self._uris.put(self._session_of(context), uris - {str(params.uri)})
+        return types.EmptyResult()
+
+    async def tools_changed(self, context: Context | None = None) -> None:
+        """Tells that the list of tools has changed: the session of a request, or all sessions."""
+        await self._bus.publish(ToolsListChanged())
+        sessions = self._all_sessions() if context is None else {self._session_of(context): context.session}
+        for session_id, session in sessions.items():
+            if session_id:
+                await self._told(session_id, session.send_tool_list_changed())
+
+    async def resource_changed(self, uri: str) -> None:
+        """Tells the subscribers of a resource that it has changed."""
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        for session_id, session in self._all_sessions().items():
+            if uri in (self._uris.peek(session_id) or ()):
+                await self._told(session_id, session.send_resource_updated(uri))
+
+    @asynccontextmanager
+    async def watching(self, version: Callable[[], Hashable] | None) -> AsyncIterator[None]:
+        """Tells clients of every change until the `with` block ends. `version` changes with the list of tools; None: the list is
+        always the same."""
+        for offer in self._offers.resources:
+            offer.listeners.append(self.resource_changed)
+        watch = None if version is None else asyncio.create_task(self._watch(version))
+        try:
+            yield
+        finally:
+            for offer in self._offers.resources:
+                offer.listeners.remove(self.resource_changed)
+            self.listening.close()
+            if watch is not None:
+                watch.cancel()
+                await asyncio.wait({watch})
+
+    async def _watch(self, version: Callable[[], Hashable]) -> None:
+        before = version()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if (now := version()) != before:
+                before = now
+                await self.tools_changed()
+
+    async def _told(self, session_id: str, notification: Any) -> None:
+        """Sends a notification, and forgets a session whose client has left."""
+        try:
+            await notification
+        except _GONE:
+            self._sessions.pop(session_id)
+            self._uris.pop(session_id)
+
+    def _all_sessions(self) -> Mapping[str, ServerSession]:
+        return {name: session for name in list(self._sessions) if (session := self._sessions.peek(name)) is not None}
