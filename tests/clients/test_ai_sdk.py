@@ -21,7 +21,7 @@ def test_a_stream_and_its_usage(stage: Stage) -> None:
     assert AI_SDK("stream", stage.base_url) == {"text": "It rains in Oslo.", "tokens": 110}
 
 
-@pytest.mark.parametrize("scenario", ["agent", "agent_of_openai"])
+@pytest.mark.parametrize("scenario", ["agent", "agent_of_openai", "agent_of_responses"])
 def test_a_tool_call_round_trip_among_many_tools(stage: Stage, scenario: str) -> None:
     stage.plays(call("get_weather", {"city": "Oslo"}), say("8 degrees."))
     seen = AI_SDK(scenario, stage.base_url)
@@ -80,9 +80,3 @@ def test_a_stream_that_is_left_ends_the_request_to_the_upstream(stage: Stage) ->
     stage.plays(endless())
     AI_SDK("left", stage.base_url)
     stage.wait_for("client left")
-
-
-def test_the_other_wire_is_refused_with_the_setting_to_change(stage: Stage) -> None:
-    seen = AI_SDK("responses", stage.base_url)
-    assert seen["status"] == 404
-    assert "openai.chat(" in seen["told"]

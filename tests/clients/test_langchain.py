@@ -134,7 +134,10 @@ def test_an_error_keeps_its_class_and_words(stage: Stage, model: ChatOpenAI) -> 
         model.bind_tools(office(30)).invoke(ASK)
 
 
-def test_the_other_wire_is_refused_with_the_setting_to_change(stage: Stage) -> None:
-    model = ChatOpenAI(model=MODEL, base_url=stage.base_url, api_key="unused", use_responses_api=True, max_retries=0)
-    with pytest.raises(openai.NotFoundError, match="use_responses_api=False"):
-        model.invoke(ASK)
+def test_an_agent_works_over_the_responses_api_too(stage: Stage) -> None:
+    model = ChatOpenAI(model=MODEL, base_url=stage.base_url, api_key="unused", use_responses_api=True, timeout=20)
+    stage.plays(call("get_weather", {"city": "Oslo"}), say("It rains in Oslo."))
+    agent = create_agent(model, [*office(120), get_weather])
+    answer = agent.invoke({"messages": [HumanMessage(ASK)]})["messages"][-1]
+    assert answer.text == "It rains in Oslo."
+    assert "get_weather" in stage.offered

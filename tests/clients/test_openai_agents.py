@@ -151,10 +151,10 @@ def test_several_turns(stage: Stage, chat: OpenAIChatCompletionsModel) -> None:
     assert asyncio.run(talk()).final_output == "In degrees Celsius."
 
 
-def test_the_other_wire_of_the_sdk_is_refused_with_the_setting_to_change(stage: Stage) -> None:
-    """It speaks the Responses API unless it is told otherwise."""
+def test_an_agent_works_over_the_responses_api_which_is_the_default_of_the_sdk(stage: Stage) -> None:
     client = openai.AsyncOpenAI(base_url=stage.base_url, api_key="unused", timeout=20)
     responses = OpenAIResponsesModel(model=MODEL, openai_client=client)
-    with pytest.raises(openai.NotFoundError, match=r"set_default_openai_api\('chat_completions'\)") as caught:
-        run(Agent(name="Triage", model=responses), "the weather?")
-    assert caught.value.code == "unknown_url"
+    stage.plays(call("get_weather", {"id": "Oslo"}), say("It rains in Oslo."))
+    agent_of_responses = Agent(name="Triage", model=responses, tools=[*office(120), WEATHER])
+    assert run(agent_of_responses, "the weather in Oslo?").final_output == "It rains in Oslo."
+    assert "get_weather" in stage.offered

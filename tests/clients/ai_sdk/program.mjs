@@ -109,7 +109,7 @@ const scenarios = {
     return { text: (await generateText({ model, prompt, tools: office(), maxRetries: 1 })).text };
   },
   refused: () => failing({}),
-  responses: () => failing({ model: openai('gpt-test') }),
+  agent_of_responses: () => agentOf(openai('gpt-test')),
   async left() {
     const abort = new AbortController();
     const result = streamText({ model, prompt, tools: office(), abortSignal: abort.signal, onError() {} });
