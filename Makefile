@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients conformance lint bench bench-selection mutations mutants security clean
+.PHONY: run test clients conformance lint bench bench-selection mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -41,6 +41,9 @@ mutants: $(VENV)/.dev  ## change the code at random, 300 times, and count what n
 
 security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes
 	$(BIN)/python -m security $(QUICK)
+
+image-test: $(VENV)/.dev  ## the steps of the Dockerfile in a clean Debian root; needs root and mmdebstrap
+	$(BIN)/python scripts/image_test.py
 
 clean:
 	rm -rf $(VENV) .venv-* build dist
