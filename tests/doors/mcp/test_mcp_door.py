@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -418,3 +419,29 @@ async def test_a_listening_client_does_not_delay_the_end_of_the_server(tmp_path:
             with anyio.fail_after(8):
                 assert [event async for event in news] == []
         assert server.process.wait(8) == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        pytest.param('mode = "all"\nfive = true', "belongs to mode compact", id="five-of-all"),
+        pytest.param('state_key_env = "MCP_STATE_KEY"', "MCP_STATE_KEY", id="short-secret"),
+        pytest.param('offers = "python:nothing_here"', "nothing_here", id="no-module"),
+        pytest.param('path = "/v1/models"', "path of the gateway", id="taken-path"),
+        pytest.param('authorization_servers = ["https://login.example"]', "mcp.introspection_url", id="half-of-oauth"),
+        pytest.param('state_key_env = "sk-secret"', "state_key_env", id="a-key-in-the-file"),
+    ],
+)
+def test_wrong_settings_are_refused_at_the_start(tmp_path: Path, lines: str, said: str) -> None:
+    (tmp_path / "toolcaddie.toml").write_text(f'catalogs = ["gym"]\n[mcp]\n{lines}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "toolcaddie", "serve", "--port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "MCP_STATE_KEY": "short"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

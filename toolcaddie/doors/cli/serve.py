@@ -22,7 +22,7 @@ from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
-from toolcaddie.doors.cli.mcp.serve import state_key_of
+from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
 from toolcaddie.doors.cli.options import (
     catalog_option,
     database_option,
@@ -60,6 +60,8 @@ GRACE_SECONDS = 10
 CUT_SECONDS = 3
 """Seconds that cancelled requests have to record their cancellation."""
 
+_TAKEN_PATHS = ("/metrics", "/healthz", "/readyz")
+"""Paths of the gateway at which nothing else can be mounted."""
 _LOOK_SECONDS = 0.02
 """Seconds between two checks of the open connections at shutdown."""
 _BACKLOG = 2048
@@ -149,7 +151,11 @@ async def _serve(
 
 
 def _mcp_door(parts: Assembled) -> MCPDoor:
+    """Returns the MCP door. Raises `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
+    check_mode(settings)
+    if settings.path in _TAKEN_PATHS or settings.path.startswith("/v1"):
+        raise ConfigError(f"mcp.path {settings.path!r} is a path of the gateway; choose another one, such as /mcp")
     return MCPDoor(
         parts.runtime,
         parts.documents,

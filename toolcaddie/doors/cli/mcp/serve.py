@@ -11,11 +11,15 @@ import click
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.parts import Secrets
 from toolcaddie.util.replacing import replace
+
+_SHORTEST_KEY = 32
+"""The smallest number of bytes of a secret that seals states."""
 
 mode_option = click.option(
     "--mode",
@@ -42,9 +46,24 @@ def mcp_settings(settings: MCPSettings, *, mode: str | None, five: bool, task: s
 
 def state_key_of(settings: MCPSettings) -> str | None:
     """Returns the secret that seals the state of waiting calls; None: the process makes one. Raises `ConfigError` if its variable
-    is not set."""
+    is not set, or the secret is too short."""
     variable = settings.state_key_env
-    return None if variable is None else Secrets().require(variable, what="the secret of mcp.state_key_env")
+    if variable is None:
+        return None
+    secret = Secrets().require(variable, what="the secret of mcp.state_key_env")
+    if len(secret.encode()) < _SHORTEST_KEY:
+        raise ConfigError(
+            f"the secret in {variable} (mcp.state_key_env) is shorter than {_SHORTEST_KEY} bytes; make a longer one"
+        )
+    return secret
+
+
+def check_mode(settings: MCPSettings) -> None:
+    """Raises `ConfigError` if `five` is set for a mode that has no such tools."""
+    if settings.five and settings.mode != "compact":
+        raise ConfigError(
+            f"mcp.five (--five) belongs to mode compact, and the mode is {settings.mode}; leave one of them out"
+        )
 
 
 @click.command(
@@ -75,6 +94,7 @@ def command(
 
 
 async def _serve(settings: Settings, principal: Principal) -> None:
+    check_mode(settings.mcp)
     offers, state_key = load_offers(settings.mcp.offers), state_key_of(settings.mcp)
     async with assembled(settings, needs_catalog=settings.mcp.offers is None) as parts:
         # Loading the package `mcp` takes most of a second, so the sources are opened first and report their errors at once.
