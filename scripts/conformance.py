@@ -55,6 +55,13 @@ SERVER_SUITES = (
     Suite(name="server 2026-07-28", package="conformance-0.2", arguments=("--requirements", "2026-07-28")),
 )
 
+CLIENT_SUITES = (
+    Suite(name="client 2025-11-25", package="conformance-0.2", arguments=("--requirements", "2025-11-25")),
+    Suite(name="client 2026-07-28", package="conformance-0.2", arguments=("--requirements", "2026-07-28")),
+)
+CLIENT = f"{sys.executable} {ROOT / 'scripts' / 'conformance_client.py'}"
+"""The command that the client suites start for each scenario: the MCP source."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -71,7 +78,8 @@ class Outcome:
 
 def outcome_of(report: str) -> Outcome:
     """Reads the summary that a suite prints. Raises `ValueError` if there is none."""
-    summary = report.rpartition("=== SUMMARY ===")[2] if "=== SUMMARY ===" in report else ""
+    title = next((each for each in ("=== SUITE SUMMARY ===", "=== SUMMARY ===") if each in report), None)
+    summary = report.rpartition(title)[2] if title else ""
     reasons = {name: reason for _, name, reason in _UNSCORED.findall(summary)}
     scenarios = {name: mark == "✓" and failed == "0" for mark, name, _, failed in _LINE.findall(summary)}
     if not scenarios:
@@ -141,11 +149,15 @@ def show(suite: Suite, outcome: Outcome) -> bool:
 
 def main(wanted: str = "") -> int:
     """Runs the suites whose names contain `wanted`."""
-    suites = [suite for suite in SERVER_SUITES if wanted in suite.name]
+    servers = [suite for suite in SERVER_SUITES if wanted in suite.name]
+    clients = [suite for suite in CLIENT_SUITES if wanted in suite.name]
     right = True
-    with serving() as url:
-        for suite in suites:
-            right &= show(suite, outcome_of(report_of(suite, "server", "--url", url)))
+    if servers:
+        with serving() as url:
+            for suite in servers:
+                right &= show(suite, outcome_of(report_of(suite, "server", "--url", url)))
+    for suite in clients:
+        right &= show(suite, outcome_of(report_of(suite, "client", "--command", CLIENT)))
     return 0 if right else 1
 
 

@@ -74,7 +74,7 @@ def offer_of(definitions: Sequence[Definition], server: McpServer, bounds: Bound
     """Returns the tools for definitions of a server, in the server's order."""
     wanted = [each for each in definitions if _is_wanted(each, server)]
     prefix = server.name if server.prefix is None else server.prefix
-    names = tool_names(prefix, (each.key for each in wanted))
+    names = tool_names(prefix, (each.key for each in wanted), fallback=server.name)
     tools: list[tuple[Definition, Tool]] = []
     problems: list[str] = []
     keys: set[str] = set()

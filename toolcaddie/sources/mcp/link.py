@@ -29,7 +29,7 @@ from toolcaddie.sources.mcp.definitions import Definition
 from toolcaddie.sources.mcp.http import http_client
 from toolcaddie.sources.mcp.questions import ASIDES, Questions, Sampler
 from toolcaddie.sources.mcp.server import McpServer
-from toolcaddie.sources.mcp.stdio import Streams, stdio
+from toolcaddie.sources.mcp.stdio import LAST_WORDS, Streams, stdio
 from toolcaddie.util.log import Logger
 from toolcaddie.util.text import visible_line
 
@@ -106,6 +106,11 @@ class Link:
         """The last failure; empty: there was none since the last connection."""
         return self._reason
 
+    @property
+    def _shown_reason(self) -> str:
+        """The reason without what the server's program wrote to stderr, which is for operators and not for a model."""
+        return self._reason.partition(LAST_WORDS)[0]
+
     async def start(self) -> None:
         """Connects and reads the lists. Raises `OutboundError` or `ConfigError` if that fails; then nothing stays open."""
         _quieten()
@@ -171,7 +176,7 @@ class Link:
                 if not _is_loss(error):
                     raise
                 self._suspect(current, _cause(error))
-                raise LinkLostError(_cause(error), began=True) from error
+                raise LinkLostError(self._shown_reason or _cause(error), began=True) from error
             finally:
                 del self._asides[task]
             return _with_remarks(result, asides)
@@ -189,7 +194,7 @@ class Link:
                 self._wake.set()
             await self._attempted.wait()
         if self._session is None:
-            raise LinkLostError(self._reason or "there is no connection")
+            raise LinkLostError(self._shown_reason or "there is no connection")
         return self._session
 
     def _suspect(self, current: session.Session, reason: str) -> None:
@@ -216,7 +221,7 @@ class Link:
                     await self._connection(first)
                 except Exception as error:  # noqa: BLE001  somebody else's server: whatever fails there, it is tried again
                     self._reason = self._reason or visible_line(_cause(error))[:_SHOWN]
-                    _settle(first, _as_start_error(error, self._server))
+                    _settle(first, _as_start_error(error, self._server, self._reason))
                 if self._was_connected:
                     failures = 0
                 self._end_calls()
@@ -226,7 +231,8 @@ class Link:
                     self._attempted.set()
                 if self._closing.is_set():
                     return
-                self._hooks.lost(self._reason)
+                if self._was_connected:
+                    self._hooks.lost(self._reason)
                 await self._pause(failures)
                 failures += 1
         finally:
@@ -342,7 +348,7 @@ class Link:
             await asyncio.wait({task})
             raise
         if task.cancelled():
-            raise LinkLostError(self._reason or "the connection was closed", began=True)
+            raise LinkLostError(self._shown_reason or "the connection was closed", began=True)
         return task.result()
 
 
@@ -390,10 +396,10 @@ def _settle(first: asyncio.Future[None], error: Exception | None) -> None:
         first.set_exception(error)
 
 
-def _as_start_error(error: Exception, server: McpServer) -> Exception:
+def _as_start_error(error: Exception, server: McpServer, reason: str) -> Exception:
     if isinstance(error, ConfigError):
         return error
-    return OutboundError(f"the MCP server {server.name!r} ({server.place}) cannot be used: {_cause(error)}")
+    return OutboundError(f"the MCP server {server.name!r} ({server.place}) cannot be used: {reason}")
 
 
 def _cause(error: BaseException) -> str:

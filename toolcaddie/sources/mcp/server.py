@@ -83,6 +83,11 @@ class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.url.partition("?")[0] if self.url else str(self.command)
 
 
+def may_be_secret(name: str) -> bool:
+    """Returns True if a variable or a header of this name usually holds a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
 def check_server(server: McpServer) -> McpServer:
     """Returns the server. Raises `ConfigError` for settings that contradict each other or contain a secret."""
     what = f"MCP server {server.name!r}"
@@ -111,7 +116,7 @@ def _check_url(server: McpServer, what: str) -> None:
         if not _HEADER_NAME.match(name):
             raise ConfigError(f"{what}: {name!r} is no name of a header")
     for name, value in server.headers.items():
-        if _SECRET_NAME.search(name):
+        if may_be_secret(name):
             raise ConfigError(
                 f"{what}: the header {name!r} looks like a secret; put it into an environment variable and name that "
                 f'variable: headers_from = {{ {name} = "VARIABLE" }}'
@@ -128,7 +133,7 @@ def _check_command(server: McpServer, what: str) -> None:
     if server.headers or server.headers_from or server.token_env or server.oauth:
         raise ConfigError(f"{what}: headers, headers_from, token_env and oauth belong to a server with a url")
     for name in server.env:
-        if _SECRET_NAME.search(name):
+        if may_be_secret(name):
             raise ConfigError(
                 f"{what}: the variable {name!r} looks like a secret; keep its value in your own environment and write "
                 f'env_from = {{ {name} = "{name}" }}'

@@ -27,6 +27,8 @@ log = Logger(__name__)
 
 Streams = tuple[MemoryObjectReceiveStream[Any], MemoryObjectSendStream[Any]]
 
+LAST_WORDS = "; it wrote: "
+"""Separates the reason why a server has ended from what it wrote to stderr."""
 _PATIENCE = 2.0
 """Seconds for a server to end by itself after its stdin has closed."""
 _SHOWN = 300
@@ -95,7 +97,7 @@ async def _read(
     except OSError as error:
         reason = f"its output broke off: {error}"
     words = visible_line(service.last_words[-_SHOWN:])
-    lost(f"{reason}; it wrote: {words}" if words else reason)
+    lost(f"{reason}{LAST_WORDS}{words}" if words else reason)
     incoming.close()
 
 

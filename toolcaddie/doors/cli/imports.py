@@ -1,0 +1,55 @@
+"""`toolcaddie import`: reads the `mcpServers` JSON of a desktop client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.sources.mcp.desktop import Imported, as_toml, read_servers
+
+
+@click.command(
+    name="import",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie import ~/.cursor/mcp.json\n"
+    "  toolcaddie import claude_desktop_config.json --append toolcaddie.toml",
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--append",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="SETTINGS",
+    help="Add the tables to the end of this settings file instead of printing them.",
+)
+@json_option
+def command(file: Path, append: Path | None, as_json: bool) -> None:
+    """Write the MCP servers of a desktop client's FILE as tables of toolcaddie.toml.
+
+    What has no counterpart is named. Values that may be secrets are not copied: set the named environment variables.
+    """
+    imported = read_servers(file.read_bytes(), place=str(file))
+    if append is not None:
+        _append(append, imported)
+    if as_json:
+        print_json({"source": imported.tables, "remarks": imported.remarks, "variables": imported.variables})
+    elif append is None:
+        echo(as_toml(imported.tables), nl=False)
+    for remark in imported.remarks:
+        note(remark)
+    if imported.variables and not as_json:
+        note(f"set these environment variables: {', '.join(imported.variables)}")
+
+
+def _append(path: Path, imported: Imported) -> None:
+    """Adds the tables to a settings file. Raises `ConfigError` if it cannot be written."""
+    try:
+        before = path.read_text() if path.exists() else ""
+        gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+        path.write_text(f"{before}{gap}{as_toml(imported.tables)}")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    note(f"added {len(imported.tables)} servers to {path}")

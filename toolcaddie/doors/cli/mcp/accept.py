@@ -1,0 +1,51 @@
+"""`toolcaddie mcp accept`: takes changed tools of an MCP server out of quarantine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+
+from toolcaddie.app.build import opened
+from toolcaddie.app.runtimes import host_parts
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.mcp.servers import server_of
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, print_json
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.sources.mcp.pins import PinStore
+from toolcaddie.util.suggest import did_you_mean
+
+
+@click.command(
+    name="accept", epilog="\b\nExamples:\n  toolcaddie mcp accept github\n  toolcaddie mcp accept github create_issue"
+)
+@click.argument("server")
+@click.argument("tool", required=False)
+@database_option
+@json_option
+@click.pass_obj
+def command(common: Common, server: str, tool: str | None, database_url: str | None, as_json: bool) -> None:
+    """Accept the changed definition of TOOL, or of all changed tools of SERVER.
+
+    `toolcaddie mcp status` shows what has changed. A running `serve` offers the tools again within seconds.
+    """
+    names = asyncio.run(_accept(settings_of(common, database_url=database_url), server, tool))
+    if as_json:
+        print_json({"server": server, "accepted": list(names)})
+    else:
+        echo(f"accepted: {', '.join(names)}" if names else "nothing is in quarantine")
+
+
+async def _accept(settings: Settings, server: str, tool: str | None) -> Sequence[str]:
+    async with opened(settings) as database:
+        server_of(settings, host_parts(settings, database.store), server)
+        pins = PinStore(database.store)
+        waiting = list((await pins.read(server)).quarantined)
+        if tool is not None and tool not in waiting:
+            advice = did_you_mean(tool, waiting) if waiting else "nothing is in quarantine"
+            raise RequestError(f"no tool {tool!r} of the MCP server {server!r} is in quarantine; {advice}")
+        return await pins.accept(server, tool)

@@ -1,0 +1,189 @@
+"""Reads the `mcpServers` JSON of desktop clients and writes it as tables of `toolcaddie.toml`. What has no counterpart there is
+named, and values that may be secrets are replaced by names of environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.sources.mcp.server import may_be_secret
+
+_KEYS = {
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "headers",
+    "type",
+    "transport",
+    "disabled",
+    "enabled",
+}
+_LISTS = ("mcpServers", "servers", "mcp_servers", "mcp", "context_servers")
+_PLACEHOLDER = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}\Z")
+_LARGEST = 4 * 1024 * 1024
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """The tables, and sentences about everything that could not be taken over."""
+
+    tables: Sequence[Mapping[str, Any]] = ()
+    remarks: Sequence[str] = ()
+    variables: Sequence[str] = ()
+    """Environment variables that must be set before the servers can be used."""
+
+
+def read_servers(text: bytes, *, place: str) -> Imported:
+    """Returns the tables for the servers of a file. Raises `ConfigError` if the file has no list of servers."""
+    if len(text) > _LARGEST:
+        raise ConfigError(f"{place} has {len(text):,} bytes; it is no settings file of a client")
+    try:
+        document = msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(f"{place} is not JSON: {error}") from error
+    servers = _servers(document)
+    if servers is None:
+        raise ConfigError(
+            f'{place} has no list of servers, such as {{"mcpServers": {{"files": {{"command": "npx"}}}}}}'
+        )
+    tables: list[Mapping[str, Any]] = []
+    remarks: list[str] = []
+    variables: dict[str, None] = {}
+    names: set[str] = set()
+    for name, entry in servers.items():
+        if not isinstance(entry, Mapping):
+            remarks.append(f"{name}: left out, because it is not an object")
+            continue
+        table = _table(name, entry, names, remarks, variables)
+        if table is not None:
+            tables.append(table)
+    return Imported(tables=tuple(tables), remarks=tuple(remarks), variables=tuple(variables))
+
+
+def _servers(document: Any) -> Mapping[str, Any] | None:
+    if not isinstance(document, Mapping):
+        return None
+    for key in _LISTS:
+        value = document.get(key)
+        if isinstance(value, Mapping):
+            return _servers(value) or value if key == "mcp" else value
+    return None
+
+
+def _table(
+    name: str, entry: Mapping[str, Any], names: set[str], remarks: list[str], variables: dict[str, None]
+) -> Mapping[str, Any] | None:
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        remarks.append(f"{name}: left out, because it is disabled")
+        return None
+    table: dict[str, Any] = {"type": "mcp", "name": _free_name(name, names)}
+    if table["name"] != name:
+        remarks.append(f"{name}: its name here is {table['name']}")
+    url = next((entry[key] for key in ("url", "serverUrl", "httpUrl") if isinstance(entry.get(key), str)), None)
+    command = entry.get("command")
+    transport = entry.get("type", entry.get("transport"))
+    if transport == "sse":
+        remarks.append(
+            f"{name}: its transport is SSE, which is out of date; it works only if the address takes streamable HTTP"
+        )
+    if url is not None:
+        table["url"] = url
+        _secrets(name, "header", entry.get("headers"), table, "headers", variables, remarks)
+    elif isinstance(command, str | list) and command:
+        words = [command] if isinstance(command, str) else command
+        args = entry.get("args") or []
+        if not all(isinstance(word, str) for word in (*words, *args)):
+            remarks.append(f"{name}: left out, because its command or args are not texts")
+            return None
+        table["command"], table["args"] = words[0], [*words[1:], *args]
+        remarks += [
+            f"{name}: an argument looks like a secret; give it by env_from instead" for word in args if _is_key(word)
+        ]
+        if isinstance(entry.get("cwd"), str):
+            table["cwd"] = entry["cwd"]
+        _secrets(name, "variable", entry.get("env"), table, "env", variables, remarks)
+    else:
+        remarks.append(f"{name}: left out, because it has neither a command nor a url")
+        return None
+    remarks += [f"{name}: {key!r} has no counterpart and is left out" for key in entry if key not in _KEYS]
+    return table
+
+
+def _secrets(
+    name: str,
+    what: str,
+    values: Any,
+    table: dict[str, Any],
+    key: str,
+    variables: dict[str, None],
+    remarks: list[str],
+) -> None:
+    """Puts plain values under `key`, and the names of variables for secrets under `key` with `_from`."""
+    if not isinstance(values, Mapping):
+        return
+    plain: dict[str, str] = {}
+    named: dict[str, str] = {}
+    for each, value in values.items():
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        placeholder = _PLACEHOLDER.match(text)
+        if placeholder is None and not may_be_secret(each) and not _is_key(text):
+            plain[each] = text
+            continue
+        variable = placeholder[1] if placeholder else _variable(each if what == "variable" else f"{name}_{each}")
+        named[each] = variable
+        variables.setdefault(variable)
+        if placeholder is None:
+            remarks.append(
+                f"{name}: the value of the {what} {each} may be a secret; put it into the variable {variable}"
+            )
+    if plain:
+        table[key] = plain
+    if named:
+        table[f"{key}_from"] = named
+
+
+def _is_key(text: str) -> bool:
+    return bool(re.match(r"(sk|pk|ghp|gho|github_pat|xox[bp]|Bearer)[-_ ]", text)) or bool(
+        re.fullmatch(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+/=_-]{24,}", text)
+    )
+
+
+def _variable(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").upper()[:60] or "SECRET"
+
+
+def _free_name(name: str, names: set[str]) -> str:
+    base = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:36] or "server"
+    free, number = base, 2
+    while free in names:
+        free, number = f"{base}-{number}", number + 1
+    names.add(free)
+    return free
+
+
+def as_toml(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the tables as text for `toolcaddie.toml`."""
+    return "\n".join(
+        "[[source]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items()) for table in tables
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # A TOML text is a JSON text, except that it may not contain DEL.
+    return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
