@@ -445,3 +445,39 @@ def test_wrong_settings_are_refused_at_the_start(tmp_path: Path, lines: str, sai
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_sessions_any_replica_answers_a_client_of_2025(tmp_path: Path) -> None:
+    (tmp_path / "toolcaddie.toml").write_text('catalogs = ["gym"]\n[mcp]\nsessions = false\n')
+    first = {
+        **PING,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    }
+    called = {"tool_name": "get_clients_list", "arguments": {"search": "John"}}
+    call = {**PING, "method": "tools/call", "params": {"name": "execute_read", "arguments": called}}
+    with serving(tmp_path) as one, serving(tmp_path) as two:
+        begun = httpx2.post(_url(one.base_url), json=first, headers=ACCEPT)
+        assert begun.status_code == 200
+        assert "mcp-session-id" not in begun.headers
+        answer = httpx2.post(_url(two.base_url), json=call, headers={**ACCEPT, "mcp-protocol-version": "2025-11-25"})
+    assert answer.status_code == 200
+    assert "John" in answer.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"{", id="no-json"),
+        pytest.param(b"[" * 100_000, id="too-deep"),
+        pytest.param(b"9" * 10_000, id="a-number-too-long"),
+        pytest.param(b"[]", id="an-empty-batch"),
+        pytest.param(b'{"jsonrpc": "2.0", "id": {}, "method": "ping"}', id="an-id-that-is-none"),
+        pytest.param(b'"\xff"', id="no-utf-8"),
+    ],
+)
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_a_broken_body_is_refused_and_the_server_goes_on(compact: str, body: bytes, version: str) -> None:
+    answer = httpx2.post(compact, content=body, headers={**ACCEPT, "mcp-protocol-version": version})
+    assert 400 <= answer.status_code < 500, answer.text
+    assert httpx2.get(compact.replace("/mcp", "/healthz")).status_code == 200
