@@ -82,7 +82,7 @@ async def test_a_request_is_spliced_where_door_and_upstream_speak_one_wire(tmp_p
     async with ScriptedUpstream([say("hi"), say("ho")], wire=ResponsesWire()) as upstream:
         provider = OpenAIResponses(upstream.base_url, "test-key")
         async with gateway(tmp_path, provider) as served, httpx.AsyncClient() as http:
-            body = b'{ "model":"gpt-test",  "input":"hi", "truncation":"auto" }'
+            body = b'{ "model":"gpt-test",  "input":"hi", "truncation":"auto", "store":false }'
             answer = await http.post(
                 f"{served.base_url}/v1/responses", content=body, headers={"content-type": "application/json"}
             )
@@ -99,7 +99,7 @@ async def test_an_error_has_the_shape_of_its_door_before_a_stream_and_in_it(tmp_
         ScriptedUpstream([refuse(400, "no such thing", code="odd")]) as upstream,
         gateway(tmp_path, upstream.base_url) as served,
     ):
-        with pytest.raises(openai.BadRequestError, match="nothing is stored here"):
+        with pytest.raises(openai.BadRequestError, match="not found"):
             await served.client.responses.create(model="m", input="hi", previous_response_id="resp_1")
         with pytest.raises(openai.BadRequestError, match="no such thing"):
             await served.client.responses.create(model="m", input="hi", tools=[flat("find")])  # type: ignore[list-item]

@@ -89,6 +89,8 @@ class AnswerHead:
     """Time of the answer in seconds since 1970."""
     model: str
     """Model named by the client. An answer that is not streamed names the model that answered, if it is known."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that the answer repeats, on a wire that does so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

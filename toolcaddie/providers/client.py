@@ -103,7 +103,12 @@ class Client:
         wire_request, author = self._written(request, stream=True)
         reader = self._wire.read_stream(request, who=self.name, author=author)
         return self._server.streamed(
-            wire_request.path, wire_request.body, reader, headers=wire_request.headers, timeout=request.timeout
+            wire_request.path,
+            wire_request.body,
+            reader,
+            headers=wire_request.headers,
+            timeout=request.timeout,
+            read_whole=partial(self._wire.read_reply, who=self.name, author=author),
         )
 
     async def models(self) -> Sequence[JsonObject]:

@@ -37,6 +37,7 @@ from toolcaddie.guards.net import CONNECT_SECONDS, operator_client, read_capped
 from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.ports.wires import StreamReader
 from toolcaddie.providers.sse import EventReader
+from toolcaddie.providers.whole import pieces_of
 from toolcaddie.wires.bodies import error_message, error_report
 
 T = TypeVar("T")
@@ -144,20 +145,30 @@ class HttpServer:
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        read_whole: Callable[[bytes], ModelReply] | None = None,
     ) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Yields the deltas of a streamed answer as they arrive, then the reply. Closing the iterator closes the connection."""
+        """Yields the deltas of a streamed answer as they arrive, then the reply. Closing the iterator closes the connection.
+        `read_whole` reads the whole answer of a server that does not stream."""
         with _Keyless(self._secrets, headers):
             response = await self._request("POST", path, body, headers, timeout)
             try:
+                if read_whole is not None and response.status == 200 and "json" in response.content_type:
+                    with self._reading:
+                        answer = await read_capped(response, self._bounds.answer, setting="bounds.answer")
+                    reply = await self._read(answer, read_whole)
+                    for piece in pieces_of(reply):
+                        yield piece
+                    yield reply
+                    return
                 await self._check(response, "text/event-stream")
                 events = EventReader()
                 while not reader.done:
-                    piece = await self._piece(response, events)
-                    for event in events.feed(piece) if piece else events.rest():
+                    data = await self._piece(response, events)
+                    for event in events.feed(data) if data else events.rest():
                         delta = await self._read(event, reader.add) if len(event) >= LARGE else reader.add(event)
                         if delta is not None:
                             yield delta
-                    if not piece:
+                    if not data:
                         reader.end()
                 yield reader.reply()
                 await _drain(response)

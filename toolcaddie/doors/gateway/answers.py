@@ -29,6 +29,8 @@ class AnswerDeltas:
         self._takes_raw = wire == _RAW_WIRE
         self._wrote_text = False
         self._new_round = False
+        self.passed_events = False
+        """True if the client has received events of the provider, and so all of its blocks."""
 
     def of(self, event: RunEvent) -> ModelDelta | None:
         """Returns the piece of the answer that the event carries; None: it carries none."""
@@ -54,6 +56,7 @@ class AnswerDeltas:
             before = BETWEEN_ROUNDS if self._new_round else ""
             self._new_round, self._wrote_text = False, True
         if event.event and event.wire == self._wire:
+            self.passed_events = True
             return ModelDelta(text=before, event=event.event)
         raw = event.raw if self._takes_raw else None
         return ModelDelta(text=before + text, raw=raw)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter
 
-from toolcaddie.app.settings import GatewaySettings, Idempotency
+from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.bodies import Bodies
@@ -26,6 +26,7 @@ from toolcaddie.doors.gateway.pages import Pages
 from toolcaddie.doors.gateway.passing import Passing
 from toolcaddie.doors.gateway.problems import problem_of
 from toolcaddie.doors.gateway.router import App, Route, Router
+from toolcaddie.doors.gateway.stored import ResponsePages, ResponsesHandler, StoredResponses
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
@@ -108,12 +109,19 @@ def create_app(
         passed=settings.passed,
         aliases=settings.aliases,
     )
+
+    stored = StoredResponses(parts.documents, seconds=age_seconds(settings.keep_responses))
+
+    def handler_of(wire: DoorWire) -> ModelHandler:
+        is_responses = wire.name == responses.WIRE.name
+        return ResponsesHandler(wire, serving, stored) if is_responses else ModelHandler(wire, serving)
+
     models = [
         Route(
             method="POST",
             path=path,
             wire=wire,
-            handle=ModelHandler(wire, serving).handle,
+            handle=handler_of(wire).handle,
             key_headers=key_headers(wire.name),
         )
         for path, wire in doors.items()
@@ -130,7 +138,13 @@ def create_app(
         if wire.name == messages.WIRE.name
     ]
     return Router(
-        [*models, *counts, *pages.routes, *passing.routes],
+        [
+            *models,
+            *counts,
+            *pages.routes,
+            *passing.routes,
+            *ResponsePages(stored, passing, parts.runtime.identified).routes,
+        ],
         Access(parts.keys),
         own_upstream_key=onward.own_key,
         bounds=bounds,

@@ -60,7 +60,7 @@ class CountHandler(ModelHandler):
         if self._forwarder is not None:
             forms = [self._forms.of(definition).plain for definition in definitions]
             body = msgspec.json.encode({**envelope.fields, "tools": forms})
-            await self._forward(self._forwarder, exchange, body, headers)
+            await self._forward(self._forwarder, exchange, body, headers, envelope)
             return
         size = sum(len(_encoded(definition)) for definition in definitions)
         tokens = message_tokens(request.messages) + int(size / BYTES_PER_TOKEN)

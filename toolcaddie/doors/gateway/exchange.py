@@ -39,6 +39,8 @@ class Exchange:
         self._wire = wire
         self.path: str = scope["path"]
         self.part = part
+        self.context: dict[str, Any] = {}
+        """Values that the handler of the request passes from one of its steps to another."""
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")

@@ -13,13 +13,16 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol, runtime_checkable
 
+import msgspec
 from prometheus_client import Counter
 
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.core.message import ModelReply
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
@@ -31,12 +34,13 @@ from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, has_intended_call, key_refusal, new_run_id
-from toolcaddie.doors.gateway.onward import Onward, pass_on
+from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import EventLog, Forwarder, Provider
-from toolcaddie.ports.wires import DoorWire
+from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
+from toolcaddie.ports.wires import DoorWire, StreamWriter
+from toolcaddie.providers.whole import pieces_of
 from toolcaddie.providers.wrapping import wire_of
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
@@ -68,6 +72,13 @@ class Serving:
     bounds: Bounds = DEFAULT
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Names of models by other names that clients may use for them."""
+
+
+@runtime_checkable
+class ReadsReplies(Protocol):
+    """A wire that reads answers of a provider too, as every shipped wire of a door does."""
+
+    def read_reply(self, body: bytes, *, who: str, author: str) -> ModelReply: ...
 
 
 class ModelHandler:
@@ -111,11 +122,14 @@ class ModelHandler:
         envelope = await aside(open_envelope) if large else open_envelope()
         if self._aliases and (renamed := with_model(envelope, self._aliases)) is not None:
             envelope, body = renamed
-        if self._forwarder is not None and not self._has_choice(exchange, envelope):
+        opened = await self._opened(exchange, envelope, caller)
+        if opened is not envelope:
+            envelope, body = opened, msgspec.json.encode(opened.fields)
+        if self._forwarder is not None and self._forwards(exchange, envelope, caller):
             share.give()
             self._forward_counter.inc()
             headers = self._headers(exchange, keyed=keyed, once=True)
-            await exchange.while_connected(self._forward(self._forwarder, exchange, body, headers))
+            await exchange.while_connected(self._forward(self._forwarder, exchange, body, headers, envelope))
         else:
             self._run_counter.inc()
             read_request = partial(self._read, envelope)
@@ -137,6 +151,19 @@ class ModelHandler:
             else:
                 await exchange.while_connected(run(exchange, run_id=new_run_id()))
 
+    async def _opened(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> Envelope:
+        """Returns the request as it is answered. A door with a memory of its own adds what a request refers to."""
+        return envelope
+
+    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> bool:
+        """Returns True if the request is passed on unchanged, provided that the upstream uses the wire of the door."""
+        return not self._has_choice(exchange, envelope)
+
+    async def _answered(
+        self, exchange: Exchange, envelope: Envelope, principal: Principal, answer: bytes | StreamWriter
+    ) -> None:
+        """Stores what a door remembers of an answer, before its end is sent. `answer`: its body, or the writer of its stream."""
+
     def _headers(self, exchange: Exchange, *, keyed: bool, once: bool) -> dict[str, str]:
         """Returns the client's headers that go to the upstream. `keyed`: the client's key is a key of the gateway, and is not
         forwarded. `once`: the request becomes exactly one upstream request, so more headers may be forwarded."""
@@ -147,8 +174,11 @@ class ModelHandler:
         return b"\0".join(exchange.headers[name] for name in self._key_headers if name in exchange.headers)
 
     def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
-        request = self._wire.read_request(envelope, self._bounds)
+        request = self._read_door(envelope)
         return request, self._lists.read(envelope.tools) if envelope.has_tools else NO_CLIENT_TOOLS
+
+    def _read_door(self, envelope: Envelope) -> DoorRequest:
+        return self._wire.read_request(envelope, self._bounds)
 
     def _has_choice(self, exchange: Exchange, envelope: Envelope) -> bool:
         """Returns True if there are tools to select from: tools of the client, or tools of the catalog."""
@@ -162,18 +192,37 @@ class ModelHandler:
 
     # --- forwarding --------------------------------------------------------------------------------------------------
 
-    async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
-        """Sends the client's body to the upstream and the upstream's answer to the client, both unchanged."""
+    async def _forward(
+        self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str], envelope: Envelope
+    ) -> None:
+        """Sends the client's body to the upstream and the upstream's answer to the client, both unchanged. If the client asked
+        for a stream and the upstream answers with a whole answer, the answer becomes a stream."""
         path = self._forward_path
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
         try:
             response = await provider.forward("POST", path, body, headers)
-            await pass_on(response, exchange)
+            if bytes(envelope.fields.get("stream", b"")) == b"true" and is_whole(response):
+                await self._stream_whole(response, exchange, envelope)
+            else:
+                await pass_on(response, exchange)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
             raise ShutdownError("the server was shut down before the upstream had answered") from error
+
+    async def _stream_whole(self, response: RawResponse, exchange: Exchange, envelope: Envelope) -> None:
+        """Streams the whole answer of an upstream."""
+        body = await read_whole(response, self._bounds.answer)
+        wire = self._wire
+        assert isinstance(wire, ReadsReplies)
+        reply = wire.read_reply(body, who=self._runtime.provider.name, author=wire.name)
+        door_request = self._read_door(envelope)
+        writer = wire.write_stream(door_request, self._head(exchange, door_request, new_run_id(), envelope))
+        pieces = () if reply.message.native else pieces_of(reply)
+        stream = b"".join(map(writer.add, pieces)) + writer.end(reply)
+        await exchange.start(200, _STREAM_HEADERS)
+        await exchange.write(stream, more=False)
 
     # --- a run -------------------------------------------------------------------------------------------------------
 
@@ -206,7 +255,7 @@ class ModelHandler:
         answer = self._answer_stream if door_request.stream else self._answer_whole
         try:
             with MarksActed() as marks:  # records in an error whether tools had run, also if writing the answer fails
-                await answer(exchange, door_request, request, restored, marks)
+                await answer(exchange, door_request, request, restored, marks, envelope)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
@@ -266,24 +315,40 @@ class ModelHandler:
         )
 
     async def _answer_whole(
-        self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
+        self,
+        exchange: Exchange,
+        door_request: DoorRequest,
+        request: RunRequest,
+        restored: Restored,
+        marks: MarksActed,
+        envelope: Envelope,
     ) -> None:
         """Answers with the whole result of the run. `marks` records whether tools have run, so that a later error, such
         as a failure to write the answer, can say so."""
-        head = _head(door_request, request)
+        head = self._head(exchange, door_request, request.run_id or "", envelope)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
         reply = reply_of(result, self._wire)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(request, result.selection or Selection(), _sent_count(result))
-        await exchange.answer(200, self._wire.write_reply(reply, head), headers)
+        body = self._wire.write_reply(reply, head)
+        await self._answered(exchange, envelope, request.principal, body)
+        await exchange.answer(200, body, headers)
 
     async def _answer_stream(
-        self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
+        self,
+        exchange: Exchange,
+        door_request: DoorRequest,
+        request: RunRequest,
+        restored: Restored,
+        marks: MarksActed,
+        envelope: Envelope,
     ) -> None:
         """Streams the answer. The status is sent together with the first piece of text, so that an earlier failure can have a
         status of its own."""
-        writer = self._wire.write_stream(door_request, _head(door_request, request))
+        writer = self._wire.write_stream(
+            door_request, self._head(exchange, door_request, request.run_id or "", envelope)
+        )
         deltas = AnswerDeltas(wire=self._wire.name)
         selection, sent_count = Selection(), 0
         result: RunResult | None = None
@@ -307,12 +372,18 @@ class ModelHandler:
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         reply = reply_of(result, self._wire)
-        await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
+        shown = bool(reply.message.native) and deltas.passed_events
+        await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
             await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
-        await exchange.write(ending + writer.end(reply), more=False)
+        ending += writer.end(reply)
+        await self._answered(exchange, envelope, request.principal, writer)
+        await exchange.write(ending, more=False)
+
+    def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
+        return AnswerHead(id=run_id, created=int(time.time()), model=door_request.model)
 
 
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -333,10 +404,6 @@ def _report_headers(request: RunRequest, selection: Selection, sent_count: int) 
     if selection.shadowed:
         headers["x-toolcaddie-shadowed"] = ",".join(selection.shadowed[:50])
     return headers
-
-
-def _head(door_request: DoorRequest, request: RunRequest) -> AnswerHead:
-    return AnswerHead(id=request.run_id or "", created=int(time.time()), model=door_request.model)
 
 
 def _result_of(event: RunFinished | RunPaused) -> RunResult:

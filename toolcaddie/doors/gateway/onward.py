@@ -115,6 +115,30 @@ class Onward:
         return {self.key_header: f"{self.key_prefix}{secret}"}
 
 
+def is_whole(response: RawResponse) -> bool:
+    """Returns True for a successful answer that is a JSON document, not a stream."""
+    kind = response.headers.get("content-type", "")
+    return response.status == 200 and kind.partition(";")[0].strip().lower() == "application/json"
+
+
+async def read_whole(response: RawResponse, most: int) -> bytes:
+    """Returns the body of an answer of at most `most` bytes. Raises `ProviderProtocolError`."""
+    body = bytearray()
+    try:
+        while piece := await response.content.readany():
+            body += piece
+            if len(body) > most:
+                message = (
+                    f"the upstream's answer is larger than the {most:,} bytes allowed for it (setting bounds.answer)"
+                )
+                raise ProviderProtocolError(message)
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderProtocolError(f"the upstream cut its answer short: {error}") from error
+    finally:
+        response.close()
+    return bytes(body)
+
+
 async def pass_on(response: RawResponse, exchange: Exchange) -> None:
     """Sends the upstream's answer to the client piece by piece, as it arrives."""
     try:

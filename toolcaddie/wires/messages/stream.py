@@ -364,6 +364,8 @@ class MessagesWriter:
 
     def end(self, reply: ModelReply) -> bytes:
         out = b""
+        if not self._count:
+            out += b"".join(map(self._whole, reply.message.native))
         if not self._has_text and reply.message.text:
             out += self.add(ModelDelta(text=reply.message.text))
         missing_calls = [call for call in reply.message.tool_calls if call.id not in self._streamed_ids]
@@ -398,6 +400,22 @@ class MessagesWriter:
             self._open = (kind, self._count)
             out += self._start(_EMPTY[kind])
         return out + _event("content_block_delta", index=self._open[1], delta=delta)
+
+    def _whole(self, block: JsonObject) -> bytes:
+        """Writes a block of an answer that was not streamed."""
+        if block.get("type") == CALL:
+            arguments = ENCODER.encode(block.get("input") or {}).decode()
+            return self._call(
+                CallDelta(
+                    index=self._count, id=block.get("id"), name=block.get("name"), arguments=arguments, native=block
+                )
+            )
+        if block.get("type") == TEXT:
+            self._has_text = True
+            return self._grow(TEXT, {"type": "text_delta", "text": block.get("text") or ""}) + self._close()
+        out = self.begin() + self._close()
+        index = self._count
+        return out + self._start(block) + _event("content_block_stop", index=index)
 
     def _start(self, block: JsonObject) -> bytes:
         index, self._count = self._count, self._count + 1

@@ -253,6 +253,7 @@ def begun_response(head: AnswerHead) -> dict[str, Any]:
         "tools": [],
         "top_p": 1.0,
         "truncation": "disabled",
+        **head.echo,
     }
 
 

@@ -356,6 +356,8 @@ class ResponsesWriter:
 
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
+        self.response: JsonObject | None = None
+        """The whole response, once it has ended."""
         self._number = 0
         self._output: list[JsonObject] = []
         """Finished items."""
@@ -403,6 +405,8 @@ class ResponsesWriter:
 
     def end(self, reply: ModelReply) -> bytes:
         out = self.begin() + self._finished()
+        if not self._output:
+            out += b"".join(map(self.item, _whole_items(reply)))
         refusal = (reply.message.extra or {}).get("refusal")
         missing_calls = [call for call in reply.message.tool_calls if call.id not in self._streamed_ids]
         if not self._output and not missing_calls and not refusal and reply.message.content is not None:
@@ -411,7 +415,7 @@ class ResponsesWriter:
             out += self.item(message_item(self._item_id("msg"), refusal=refusal))
         for call in missing_calls:
             out += self.item(call_item(call, self._item_id("fc")))
-        response = response_of(reply, self._head, self._output)
+        response = self.response = response_of(reply, self._head, self._output)
         return out + self._event(f"response.{response['status']}", response=response)
 
     # ---------------------------------------------------------------- items
@@ -520,6 +524,16 @@ class ResponsesWriter:
         event = {"type": kind, **fields, "sequence_number": self._number}
         self._number += 1
         return b"event: " + kind.encode() + b"\ndata: " + ENCODER.encode(event) + b"\n\n"
+
+
+def _whole_items(reply: ModelReply) -> list[JsonObject]:
+    """Returns the provider's own items of an answer that was not streamed; none if they do not all have an id."""
+    items = reply.message.native
+    return (
+        list(items)
+        if all(isinstance(item.get("type"), str) and isinstance(item.get("id"), str) for item in items)
+        else []
+    )
 
 
 def _add_prefix(event: dict[str, Any]) -> None:
