@@ -118,7 +118,7 @@ class ResponsesClient:
     async def ask(self, history: Sequence[Any], names: Sequence[str], *, stream: bool = False, **more: Any) -> Answer:
         kwargs: dict[str, Any] = {"model": "test", "input": list(history), "store": False, **more}
         if names:
-            kwargs["tools"] = self.tools(names)
+            kwargs["extra_body"] = {"tools": self.tools(names)}  # the SDK takes 0.1 s to copy 300 tools from `tools`
         if stream:
             async with self.sdk.responses.stream(**kwargs) as events:
                 async for _ in events:

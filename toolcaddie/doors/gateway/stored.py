@@ -33,7 +33,7 @@ from toolcaddie.wires.bodies import ENCODER, UNREADABLE, field_value
 _KIND = "response"
 _PREVIOUS = "previous_response_id"
 _ECHOED = (
-    *("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "tool_choice", "tools"),
+    *("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "tool_choice"),
     *("top_p", "truncation", "user"),
 )
 """Fields of a request that its answer repeats."""
