@@ -12,7 +12,18 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import costs, embedders, escalation, gateway, left_out, loop, provider, selection, tool_config_goals
+from benchmarks import (
+    costs,
+    embedders,
+    escalation,
+    gateway,
+    left_out,
+    loop,
+    mcp_calls,
+    provider,
+    selection,
+    tool_config_goals,
+)
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
@@ -23,6 +34,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "tool_config_goals": tool_config_goals.main,
     "left_out": left_out.main,
     "gateway": gateway.main,
+    "mcp_calls": mcp_calls.main,
     "costs": costs.main,
 }
 
