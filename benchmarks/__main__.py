@@ -14,6 +14,7 @@ import msgspec
 
 from benchmarks import (
     costs,
+    doors,
     embedders,
     escalation,
     gateway,
@@ -35,6 +36,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "left_out": left_out.main,
     "gateway": gateway.main,
     "mcp_calls": mcp_calls.main,
+    "doors": doors.main,
     "costs": costs.main,
 }
 
