@@ -13,7 +13,7 @@ run: $(VENV)/.installed  ## install and start the server with the gym sample; PO
 test: $(VENV)/.dev  ## everything CI checks
 	$(BIN)/pytest -n 3 --dist worksteal
 
-clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules  ## unmodified clients against the gateway
+clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules tests/clients/agents/node_modules  ## unmodified clients against the gateway
 	$(BIN)/pytest tests/clients
 
 conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
@@ -72,4 +72,10 @@ scripts/conformance/node_modules: scripts/conformance/package.json
 
 tests/clients/ai_sdk/node_modules: tests/clients/ai_sdk/package.json
 	cd tests/clients/ai_sdk && npm install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+
+# npm does not run the script of opencode that chooses the program for this machine.
+tests/clients/agents/node_modules: tests/clients/agents/package.json
+	cd tests/clients/agents && npm install --silent --no-audit --no-fund --no-package-lock
+	cd tests/clients/agents && node node_modules/opencode-ai/postinstall.mjs
 	@touch $@

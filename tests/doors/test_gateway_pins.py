@@ -11,10 +11,13 @@ import pytest
 
 from tests.clients.server import definition, many_tools, names_of
 from tests.doors.serving import gateway
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunRequest
+from toolcaddie.doors.gateway.essential import NO_FACTS, ToolFacts, checked_pins, pins_of
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
+from toolcaddie.wires.chat.messages import read_definition
 
 pytestmark = pytest.mark.anyio
 
@@ -257,3 +260,38 @@ async def test_the_wrong_path_says_which_base_address_to_set(tmp_path: Path) -> 
                 error = (await answer.json())["error"]
                 assert said in error["message"], path
                 assert error["code"] == "unknown_url"
+
+
+OWN = ("read", "bash", "todowrite", "task", "edit", "apply_patch")
+
+
+@pytest.mark.parametrize(
+    "prefixes", [("office_",), ("mcp__a__", "mcp__b__", "mcp__c__", "mcp__d__")], ids=["one", "four"]
+)
+async def test_a_clients_own_few_tools_stay_beside_large_groups(tmp_path: Path, prefixes: tuple[str, ...]) -> None:
+    tools = [definition(f"{prefix}{tool['function']['name']}") for prefix in prefixes for tool in many_tools(50)]
+    own = [definition(name) for name in OWN]
+    async with ScriptedUpstream([say("ok")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        await ask(served, [*own, *tools])
+        assert set(OWN) <= set(names_of(upstream.bodies[0]))
+        assert len(names_of(upstream.bodies[0])) < 60
+
+
+async def test_verbs_are_not_taken_for_the_groups_of_servers(tmp_path: Path) -> None:
+    few = [definition(f"paint_{thing}") for thing in ("wall", "door", "roof")]
+    async with ScriptedUpstream([say("ok")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        await ask(served, [*few, *many_tools(300)])
+        assert not any(name.startswith("paint_") for name in names_of(upstream.bodies[0]))
+
+
+async def test_the_settings_pin_tools_for_every_client(tmp_path: Path) -> None:
+    facts = ToolFacts.of([read_definition(tool, "tools") for tool in [POLICY, definition("crm_find"), *many_tools(30)]])
+    pins = pins_of(b"lookup_policy", facts, None, (), lambda: (), checked_pins(["crm_*", "lookup_policy", "other"]))
+    assert pins.tools == {
+        "crm_find": "by the settings (gateway.pinned)",
+        "lookup_policy": "by the client (x-toolcaddie-pin)",
+    }
+    assert pins.unknown == ()
+    assert pins_of(None, NO_FACTS, None, (), lambda: ("crm_find",), ("crm_*",)).tools.keys() == {"crm_find"}
+    with pytest.raises(ConfigError, match=r"gateway\.pinned holds 'a b'"):
+        checked_pins(["a b"])

@@ -117,6 +117,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     aliases: dict[str, str] = {}
     """Names of models by other names that clients may use for them."""
+    pinned: tuple[str, ...] = ()
+    """Names of tools that are always sent, of clients or catalogs; a `*` at the end stands for any ending."""
     passed: tuple[str, ...] = ()
     """Paths below `/v1` that are passed on to the upstream with the server's key, such as `/v1/audio/*`, with
     or without a method before it (`GET /v1/files`)."""

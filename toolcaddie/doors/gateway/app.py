@@ -18,6 +18,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.counting import CountHandler
+from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
 from toolcaddie.doors.gateway.idempotency import Once
@@ -97,6 +98,7 @@ def create_app(
         forwards=forwards,
         bounds=bounds,
         aliases=settings.aliases,
+        pinned=checked_pins(settings.pinned),
     )
     writable = Writable(parts.event_log, parts.documents)
     every_key_header = key_headers(*(wire.name for wire in doors.values()))

@@ -1,11 +1,12 @@
 """Finds the essential tools of a request to the gateway. The client depends on them, so they are sent to the model even if the
 selection of tools gives them a low score.
 
-A tool is essential for one of four reasons:
+A tool is essential for one of five reasons:
 
-    pinned       the client names it in a header, `x-toolcaddie-pin: lookup_policy, crm_*`
-    framework    it is the output tool of a client framework, by which the model gives its final answer, or a hand-off to another
-                 agent; `essential.toml` has their names
+    pinned       the client names it in a header, `x-toolcaddie-pin: lookup_policy, crm_*`, or the settings name it
+    own          it belongs to the client itself, beside large groups of tools of MCP servers
+    framework    it is the output tool of a client framework, by which the model gives its final answer, a hand-off to another
+                 agent, or a control tool of the client's loop; `essential.toml` has their names
     required     a tool must be called, and this is probably the output tool
     mentioned    the client's own instructions mention it
 
@@ -23,12 +24,14 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import Tool
+from toolcaddie.doors.gateway.own_tools import own_tools
 from toolcaddie.util.bounded import Bounded
 
 PIN_HEADER = "x-toolcaddie-pin"
+_BY_CLIENT, _BY_SETTINGS = f"by the client ({PIN_HEADER})", "by the settings (gateway.pinned)"
 
 _MOST_PATTERNS = 128
 """The largest number of names in the header."""
@@ -71,7 +74,7 @@ class ToolFacts:
     identifiers: frozenset[str] = frozenset()
     """Names that do not occur by chance in a text."""
     framework_tools: Mapping[str, str] = field(default_factory=dict)
-    """Output tools and hand-offs, each with the reason."""
+    """Output tools, hand-offs, control tools and the client's own tools, each with the reason."""
     answers: Mapping[str, str] = field(default_factory=dict)
     """Tools that probably give the answer if a tool must be called, each with the reason."""
     _tools_by_text: Bounded[tuple[int, int], Mapping[str, str]] = field(default_factory=lambda: Bounded(_TEXTS))
@@ -84,7 +87,12 @@ class ToolFacts:
         return cls(
             names=names,
             identifiers=frozenset(name for name in names if _IDENTIFIER.match(name)),
-            framework_tools=_framework_tools(tools),
+            framework_tools={
+                **dict.fromkeys(
+                    own_tools([tool.name for tool in tools]), "a tool of the client itself, beside large groups"
+                ),
+                **_framework_tools(tools),
+            },
             answers=_answers(tools),
         )
 
@@ -114,14 +122,20 @@ def pins_of(
     tool_choice: Any,
     messages: Sequence[Message],
     visible: Callable[[], Iterable[str]],
+    pinned: Sequence[str] = (),
 ) -> Pins:
     """Returns the essential tools of a request. Raises `RequestError` if the header is wrong.
+
+    `pinned`: the names and patterns of the settings; those that fit no tool are no error.
 
     `header`: the value of `x-toolcaddie-pin`, if the client sent it. `facts`: facts about the client's own tools.
     `visible` returns the names of all tools that the client may use, including those of the catalog. It is called only if a pin
     is not the name of one of the client's own tools.
     """
-    pins = Pins() if header is None else _pins_of_header(read_pins(header), facts.names, visible)
+    pins = Pins() if header is None else _pins_that_fit(read_pins(header), facts.names, visible, _BY_CLIENT)
+    if pinned:
+        by_settings = _pins_that_fit(pinned, facts.names, visible, _BY_SETTINGS)
+        pins = Pins(tools={**by_settings.tools, **pins.tools}, unknown=pins.unknown)
     if not facts.names:
         return pins
     text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))[:_MOST_CHARACTERS]
@@ -175,10 +189,17 @@ def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
     return reasons | dict.fromkeys(typed if few else (), "a tool must be called, and this one is named like a type")
 
 
-def _pins_of_header(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
+def checked_pins(pins: Sequence[str]) -> tuple[str, ...]:
+    """Returns the pins of the settings. Raises `ConfigError` for one that cannot be a name or pattern."""
+    for pin in pins:
+        if not _PATTERN.fullmatch(pin):
+            raise ConfigError(f"gateway.pinned holds {pin[:80]!r}; give names of tools, with a * only at the end")
+    return tuple(pins)
+
+
+def _pins_that_fit(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]], reason: str) -> Pins:
     """Returns the tools that the pins name, and the pins that fit no tool. `own`: names of the client's own tools; `visible`: as
     in `pins_of`."""
-    reason = f"by the client ({PIN_HEADER})"
     names = own if all(pin in own for pin in pins) else own.union(visible())
     reasons: dict[str, str] = {}
     unknown = []
@@ -217,7 +238,7 @@ def _rows() -> tuple[_Row, ...]:
     )
 
 
-_KIND_WORDS = {"output": "an output tool", "hand-off": "a hand-off"}
+_KIND_WORDS = {"output": "an output tool", "hand-off": "a hand-off", "control": "a control tool of the loop"}
 
 
 def _fits(text: str, parts: Sequence[str]) -> bool:

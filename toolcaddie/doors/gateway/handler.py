@@ -72,6 +72,8 @@ class Serving:
     bounds: Bounds = DEFAULT
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Names of models by other names that clients may use for them."""
+    pinned: tuple[str, ...] = ()
+    """Names and patterns of tools that are always sent."""
 
 
 @runtime_checkable
@@ -98,6 +100,7 @@ class ModelHandler:
         self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None
         self._forward_path = wire.upstream_path
         self._aliases = serving.aliases
+        self._pinned = serving.pinned
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
     async def handle(self, exchange: Exchange, caller: Caller) -> None:
@@ -312,6 +315,7 @@ class ModelHandler:
             door_request.tool_choice,
             door_request.messages,
             lambda: [tool.name for tool in self._runtime.view(request)],
+            self._pinned,
         )
 
     async def _answer_whole(
