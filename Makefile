@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients conformance lint bench bench-selection mutations mutants security image-test clean
+.PHONY: run test clients conformance sdk-tests lint bench bench-selection mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -19,6 +19,9 @@ clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_
 conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
 	$(PIP) install --quiet --constraint constraints.txt --group conformance
 	$(BIN)/python scripts/conformance.py $(SUITE)
+
+sdk-tests: $(VENV)/.dev .venv-sdk-tests/.installed scripts/sdk_tests/node_modules  ## the official SDKs' own tests through the gateway
+	PYTHONPATH=. $(BIN)/python scripts/sdk_tests.py $(SUITE)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -78,4 +81,18 @@ tests/clients/ai_sdk/node_modules: tests/clients/ai_sdk/package.json
 tests/clients/agents/node_modules: tests/clients/agents/package.json
 	cd tests/clients/agents && npm install --silent --no-audit --no-fund --no-package-lock
 	cd tests/clients/agents && node node_modules/opencode-ai/postinstall.mjs
+	@touch $@
+
+# The tests of the SDKs are in their source distributions.
+.venv-sdk-tests/.installed: Makefile constraints.txt
+	$(PYTHON) -m venv .venv-sdk-tests
+	.venv-sdk-tests/bin/pip install --quiet hatchling hatch-fancy-pypi-readme==22.5.0 'openai[aiohttp]==3.52.0' 'anthropic[aiohttp]==2.12.0' \
+		pytest pytest-asyncio inline-snapshot 'http-snapshot[httpx]==0.1.9' respx rich
+	.venv-sdk-tests/bin/pip download --quiet --no-binary :all: --no-deps --no-build-isolation --dest .venv-sdk-tests/sdists \
+		openai==3.52.0 anthropic==2.12.0
+	cd .venv-sdk-tests/sdists && for file in *.tar.gz; do tar xzf $$file; done
+	@touch $@
+
+scripts/sdk_tests/node_modules: scripts/sdk_tests/package.json
+	cd scripts/sdk_tests && npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@
