@@ -122,7 +122,7 @@ def test_an_unknown_plugin_is_refused_with_the_close_and_the_known_names() -> No
 def test_an_unknown_catalog_says_what_a_catalog_may_be() -> None:
     text = complaint("gim")
     assert "no catalog 'gim'; did you mean 'gym'?" in text
-    assert "a file ending in .jsonl, python:module, mcp:URL or mcp:COMMAND" in text
+    assert "a file ending in .jsonl, python:module, openapi:FILE_OR_URL, mcp:URL or mcp:COMMAND" in text
 
 
 # --- definitions in a file -------------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from toolcaddie.util.suggest import did_you_mean
 
 _PYTHON = "python:"
 _MCP = "mcp:"
-_FILES = ("jsonl", "mcp", "python")
+_OPENAPI = "openapi:"
+_FILES = ("jsonl", "mcp", "openapi", "python")
 """Sources that need more than a name: a path, an address, or `python:module`."""
 
 
@@ -37,6 +38,7 @@ def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | 
         python:module:name     a ToolSource, a list of functions or of Tools, or a function without arguments that makes one
         mcp:URL                an MCP server over HTTP
         mcp:COMMAND ARGS       an MCP server that is a program
+        openapi:FILE_OR_URL    the operations of an HTTP API, by its OpenAPI document
 
     Raises `CatalogError` (file and line named) or `ConfigError`.
     """
@@ -45,6 +47,8 @@ def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | 
         source: ToolSource = registry.make("source", "python", {"target": spec.removeprefix(_PYTHON)}, parts)
     elif spec.startswith(_MCP):
         source = registry.make("source", "mcp", mcp_settings(spec.removeprefix(_MCP)), parts or Parts())
+    elif spec.startswith(_OPENAPI):
+        source = registry.make("source", "openapi", openapi_settings(spec.removeprefix(_OPENAPI)), parts or Parts())
     elif spec.endswith(".jsonl"):
         source = registry.make("source", "jsonl", {"path": spec}, parts)
     else:
@@ -94,6 +98,15 @@ def mcp_settings(target: str) -> dict[str, Any]:
     return {"name": _short_name(Path(label).name.removesuffix(".py")), "command": words[0], "args": tuple(words[1:])}
 
 
+def openapi_settings(document: str) -> dict[str, Any]:
+    """Returns the settings of the API whose document `openapi:FILE_OR_URL` names; it is called after its host or file.
+    Raises `ConfigError`."""
+    if not document:
+        raise ConfigError(f"catalog {_OPENAPI!r} names no document; write openapi:FILE or openapi:URL")
+    host = urlsplit(document).hostname if document.startswith(("http://", "https://")) else None
+    return {"name": _short_name(host or Path(document).name.partition(".")[0]), "document": document}
+
+
 _LAUNCHERS = ("python", "npx", "node", "uvx", "uv", "bunx", "deno")
 
 
@@ -106,7 +119,7 @@ def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
     if name not in names:
         raise ConfigError(
             f"no catalog {name!r}; {did_you_mean(name, names)}. A catalog is one of these names, a file ending in .jsonl, "
-            "python:module, mcp:URL or mcp:COMMAND"
+            "python:module, openapi:FILE_OR_URL, mcp:URL or mcp:COMMAND"
         )
     source: ToolSource = registry.make("source", name, {}, parts)
     if not source.tools() and not isinstance(source, OpenableSource):

@@ -19,7 +19,7 @@ from toolcaddie.core.errors import OutboundError
 from toolcaddie.parts import Parts
 from toolcaddie.sources.mcp import McpServer, McpSource
 from toolcaddie.sources.mcp.definitions import Definition, offer_of
-from toolcaddie.sources.mcp.names import tool_names
+from toolcaddie.sources.names import tool_names
 from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -252,7 +252,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str | None = None
     """`provider:model`, or a model of the configured provider. None: the provider's own choice."""
     catalogs: tuple[str, ...] = ()
-    """Sources in the short form of `--catalog`: names, .jsonl files, python:module, mcp:URL, mcp:COMMAND ARGS."""
+    """Sources in the short form of `--catalog`: names, .jsonl files, python:module, openapi:FILE_OR_URL, mcp:URL,
+    mcp:COMMAND ARGS."""
     source: tuple[PartSettings, ...] = ()
     """Sources with settings of their own, in addition to `catalogs`."""
     sink: tuple[PartSettings, ...] = ()

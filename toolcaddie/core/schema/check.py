@@ -6,7 +6,8 @@ refused at load, by name, and quotations in messages are kept short.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,7 +19,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.schema import patterns
 from toolcaddie.core.schema.encoding import canonical_json, shorten
-from toolcaddie.core.schema.walk import anchors, every_schema, references, resolve, same_place
+from toolcaddie.core.schema.walk import Node, anchors, every_schema, resolve, survey
 from toolcaddie.core.tool import JsonObject
 
 MAX_DEPTH = 64
@@ -62,16 +63,27 @@ def check_schema(schema: Any, *, what: str) -> None:
         raise CatalogError(_TOO_DEEP.format(what=what)) from None
     except (ValueError, TypeError) as error:
         raise CatalogError(f"{what}: the schema is not JSON: {shorten(_first_line(error), _MAX_MESSAGE)}") from error
+    fingerprint = hashlib.blake2b(canonical, digest_size=16).digest()
+    if fingerprint in _accepted:
+        return
     if deeper_than(plain, MAX_DEPTH):
         raise CatalogError(_TOO_DEEP.format(what=what))
     if _refers(canonical) or b'"$id"' in canonical:
-        _refuse_outside_references(plain, what)
-        _refuse_explosion(plain, what)
+        nodes = survey(plain)
+        _refuse_outside_references(plain, nodes, what)
+        _refuse_explosion(plain, nodes, what)
     try:
         _compiled(canonical)
     except jsonschema_rs.ValidationError as error:
         raise CatalogError(f"{what}: invalid JSON Schema: {_sentence(error, error.message)}") from error
+    if len(_accepted) >= _MOST_ACCEPTED:
+        _accepted.clear()
+    _accepted.add(fingerprint)
 
+
+_MOST_ACCEPTED = 100_000
+_accepted: set[bytes] = set()
+"""Digests of schemas that have passed the check, because a source and the catalog check the same schema."""
 
 _TOO_DEEP = f"{{what}}: the schema is nested more than {MAX_DEPTH} levels deep; put parts of it under $defs"
 
@@ -120,10 +132,10 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"the reference {uri!r} leaves the schema; put the definition under $defs")
 
 
-def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
-    schemas = {id(node) for node in every_schema(schema)}
-    for node in every_schema(schema):
-        for reference in references(node):
+def _refuse_outside_references(schema: dict[str, Any], nodes: Sequence[Node], what: str) -> None:
+    schemas = {id(node.schema) for node in nodes}
+    for node in nodes:
+        for reference in node.references:
             target = resolve(schema, reference)
             if isinstance(target, dict) and id(target) not in schemas:
                 raise CatalogError(
@@ -135,39 +147,38 @@ def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
                     f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} leaves the schema and is never fetched; "
                     "put the definition under $defs"
                 )
-        if isinstance(node.get("$id"), str) and node is not schema:
+        if isinstance(node.schema.get("$id"), str) and node.schema is not schema:
             raise CatalogError(
-                f"{what}: $id {shorten(node['$id'], _MAX_MESSAGE)!r} inside the schema changes what its references mean; "
-                "omit it"
+                f"{what}: $id {shorten(node.schema['$id'], _MAX_MESSAGE)!r} inside the schema changes what its references "
+                "mean; omit it"
             )
 
 
-def _refuse_explosion(schema: dict[str, Any], what: str) -> None:
+def _refuse_explosion(schema: dict[str, Any], nodes: Sequence[Node], what: str) -> None:
     """Raises `CatalogError` if more than `MAX_VISITS` schemas apply to one value when all references are followed."""
     by_anchor = anchors(schema)
+    inside = {id(node.schema): [*node.same_place, *_targets(schema, by_anchor, node)] for node in nodes}
     visits: dict[int, int] = {}
-    for root in every_schema(schema):
-        stack: list[tuple[dict[str, Any], bool]] = [(root, False)]
+    for root in nodes:
+        stack: list[tuple[dict[str, Any], bool]] = [(root.schema, False)] if inside[id(root.schema)] else []
         while stack:
             node, is_expanded = stack.pop()
-            inside = [*same_place(node), *_targets(schema, by_anchor, node)]
+            children = inside.get(id(node), ())
             if is_expanded:
-                visits[id(node)] = 1 + sum(visits.get(id(child), 0) for child in inside)
+                visits[id(node)] = 1 + sum(visits.get(id(child), 1) for child in children)
                 if visits[id(node)] > MAX_VISITS:
                     raise CatalogError(
                         f"{what}: checking one value against the schema would take more than {MAX_VISITS} steps, because "
                         "its references multiply; use fewer allOf, anyOf and $ref"
                     )
-            elif id(node) not in visits:
+            elif children and id(node) not in visits:
                 visits[id(node)] = 0  # in progress: a schema that leads back to itself adds nothing
                 stack.append((node, True))
-                stack.extend((child, False) for child in inside)
+                stack.extend((child, False) for child in children)
 
 
-def _targets(
-    schema: dict[str, Any], by_anchor: dict[str, dict[str, Any]], node: dict[str, Any]
-) -> list[dict[str, Any]]:
-    targets = [by_anchor.get(reference) or resolve(schema, reference) for reference in references(node)]
+def _targets(schema: dict[str, Any], by_anchor: dict[str, dict[str, Any]], node: Node) -> list[dict[str, Any]]:
+    targets = [by_anchor.get(reference) or resolve(schema, reference) for reference in node.references]
     return [target for target in targets if isinstance(target, dict)]
 
 

@@ -9,8 +9,8 @@ faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
@@ -57,9 +57,35 @@ def references(node: dict[str, Any]) -> Iterator[str]:
             yield node[keyword]
 
 
-def same_place(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Returns the inner schemas that apply to the same value."""
-    return (child for keyword, child in subschemas(node) if keyword in _SAME_PLACE)
+class Node(NamedTuple):
+    """A schema somewhere inside another."""
+
+    schema: dict[str, Any]
+    references: Sequence[str]
+    same_place: Sequence[dict[str, Any]]
+    """The inner schemas that apply to the same value."""
+
+
+def survey(root: dict[str, Any]) -> list[Node]:
+    """Returns the schema and all schemas inside it, as `every_schema` does, with their references."""
+    nodes: list[Node] = []
+    pending = [root]
+    while pending:
+        schema = pending.pop()
+        same_place: list[dict[str, Any]] = []
+        for keyword, value in schema.items():
+            if not isinstance(value, dict | list) or keyword in VALUES:
+                continue
+            if keyword in NAMED:
+                values: Iterable[Any] = value.values() if isinstance(value, dict) else ()
+            else:
+                values = value if isinstance(value, list) else (value,)
+            children = [child for child in values if isinstance(child, dict)]
+            pending += children
+            if keyword in _SAME_PLACE:
+                same_place += children
+        nodes.append(Node(schema, tuple(references(schema)), same_place))
+    return nodes
 
 
 def anchors(root: Any) -> dict[str, dict[str, Any]]:

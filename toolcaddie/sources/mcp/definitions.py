@@ -15,8 +15,8 @@ from toolcaddie.core.catalog import check_tool
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import Tool, ToolAnnotations
-from toolcaddie.sources.mcp.names import tool_names
 from toolcaddie.sources.mcp.server import McpServer
+from toolcaddie.sources.names import tool_names
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import visible, visible_line
 

@@ -32,7 +32,7 @@ def tool_names(prefix: str, originals: Iterable[str], *, fallback: str = "mcp") 
     for name in plain.values():
         holders[name] = holders.get(name, 0) + 1
     return {
-        original: name if holders[name] == 1 and len(name) <= LONGEST else _with_digest(name, original)
+        original: name if holders[name] == 1 and len(name) <= LONGEST else with_digest(name, original)
         for original, name in plain.items()
     }
 
@@ -42,6 +42,6 @@ def _plain(prefix: str, original: str) -> str:
     return f"{prefix}{_SEPARATOR}{cleaned}" if prefix else cleaned
 
 
-def _with_digest(name: str, original: str) -> str:
+def with_digest(name: str, original: str) -> str:
     digest = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:_TAIL]
     return f"{name[: LONGEST - _TAIL - 1]}_{digest}"
