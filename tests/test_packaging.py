@@ -33,7 +33,13 @@ def test_the_variables_of_the_containers_are_settings() -> None:
     settings = load_settings(environ={**variables, **own, "TOOLCADDIE_MODEL": "openai:gpt-5.4"})
     assert (settings.server.host, settings.server.port) == ("0.0.0.0", 8321)
     assert (settings.database_url, settings.model) == (url, "openai:gpt-5.4")
-    assert set(own) == {"TOOLCADDIE_DATABASE_URL", "TOOLCADDIE_MODEL", "OPENAI_API_KEY"}
+    assert settings.server.workers == 2
+    assert set(own) == {
+        "TOOLCADDIE_DATABASE_URL",
+        "TOOLCADDIE_MODEL",
+        "TOOLCADDIE_SERVER_WORKERS",
+        "OPENAI_API_KEY",
+    }
 
 
 def test_the_build_sees_all_files_that_the_package_names() -> None:

@@ -192,6 +192,12 @@ def _parse(text: str) -> URL:
     return url
 
 
+def is_in_memory(database_url: str) -> bool:
+    """Returns True if no other process can open the database. Raises `ConfigError` for an unusable URL."""
+    url = _parse(database_url)
+    return url.get_backend_name() == "sqlite" and _path(url) is None
+
+
 def _path(url: URL) -> Path | None:
     """Returns the file of an SQLite URL; None: the database is in memory."""
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))

@@ -36,6 +36,8 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8321
     """0: any free port."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    """Processes that serve requests behind the one port."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,9 +79,9 @@ class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The largest number of tools that mode `selected` shows, without core tools."""
     task: str = ""
     """The task by which mode `selected` selects before the first search, for clients that declare none."""
-    sessions: bool = True
+    sessions: bool | None = None
     """False: clients of the older protocol get no session either. Then any replica may answer any request, but tools cannot ask
-    such clients anything."""
+    such clients anything. None: False with several workers, else True."""
     origins: tuple[str, ...] = ()
     """Origins of web pages (`https://host`) that may use the door with an API key."""
     offers: Annotated[str, Meta(pattern=r"^python:")] | None = None

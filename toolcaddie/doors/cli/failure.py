@@ -45,9 +45,19 @@ class CommandFailed(click.ClickException):
     exit_code = FAILED
 
 
+class Reported(CommandFailed):
+    """Raised for a failure that another process of this command has reported."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
 def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
     """Returns the report of an error. The message includes the notes that were added to the error on its way, such as the command
     that shows the run."""
+    if isinstance(error, Reported):
+        return error.failure
     kind = type(error).__name__
     if isinstance(error, click.UsageError):
         return Failure(kind=kind, message=_usage_message(error), exit_code=WRONG_USE)

@@ -117,6 +117,7 @@ def settings_of(
     upstream_key_env: str | None = None,
     host: str | None = None,
     port: int | None = None,
+    workers: int | None = None,
     match: Match | None = None,
     max_tools: int | None = None,
     bot: str | None = None,
@@ -131,10 +132,8 @@ def settings_of(
     """
     settings = load_settings(common.config)
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
-    configure_logging(json=settings.log.json, level=level)
+    configure_log(settings, level=level)
     check_bot(settings, bot)
-    # At level info, alembic (which migrates the database) would log at every start that the database needs no migration.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     return _changed(
         settings,
         catalogs=catalogs or None,
@@ -143,10 +142,17 @@ def settings_of(
         default_bot=bot,
         database_url=database_url,
         upstream=_changed(settings.upstream, url=upstream, key_env=upstream_key_env),
-        server=_changed(settings.server, host=host, port=port),
+        server=_changed(settings.server, host=host, port=port, workers=workers),
         selection={**settings.selection, **_set_flags(match=match)},
         budget={**settings.budget, **_set_flags(max_tools=max_tools)},
     )
+
+
+def configure_log(settings: Settings, *, level: str) -> None:
+    """Configures logging in the form that the settings name."""
+    configure_logging(json=settings.log.json, level=level)
+    # At level info, alembic (which migrates the database) would log at every start that the database needs no migration.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def check_bot(settings: Settings, name: str | None) -> None:

@@ -5,26 +5,34 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
+import structlog
 import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.settings import MCPSettings, Settings
+from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
 from toolcaddie.doors.cli.options import (
     catalog_option,
+    configure_log,
     database_option,
     model_option,
     preset_option,
@@ -34,6 +42,7 @@ from toolcaddie.doors.cli.options import (
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
+from toolcaddie.doors.cli.workers import Report, Workers
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
@@ -64,8 +73,22 @@ _TAKEN_PATHS = ("/metrics", "/healthz", "/readyz")
 """Paths of the gateway at which nothing else can be mounted."""
 _LOOK_SECONDS = 0.02
 """Seconds between two checks of the open connections at shutdown."""
+_KEY_BYTES = 32
+"""Random bytes of the secret that seals the state of waiting MCP calls, if the settings name none."""
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that makes the package prometheus_client count in files, so that any worker can add the numbers of all."""
 _BACKLOG = 2048
 """The largest number of connections that wait to be accepted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What all workers of one server have in common, in addition to settings and port."""
+
+    state_key: str
+    """The secret that seals the state of waiting MCP calls."""
+    metrics: str
+    """The folder of the metrics."""
 
 
 @click.command(
@@ -78,6 +101,7 @@ _BACKLOG = 2048
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port. [default: 8321]")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve requests. [default: 1]")
 @model_option
 @upstream_options
 @catalog_option
@@ -93,7 +117,26 @@ def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> No
     """
     settings = settings_of(common, quiet=False, **flags)
     settings = settings if mcp_mode is None else replace(settings, mcp=replace(settings.mcp, mode=mcp_mode))
-    announce = partial(_announce, config=common.config, as_json=as_json)
+    settings = shared(settings)
+    announcement = partial(_announcement, config=common.config, as_json=as_json)
+    with closing(_listen(settings.server.host, settings.server.port)) as listener:
+        if settings.server.workers == 1:
+            _serve_alone(settings, listener, lambda *about, **more: _announce(announcement(*about, **more)))
+        else:
+            _serve_with_workers(settings, listener, announcement)
+    if not as_json:
+        note("stopped")
+
+
+def _serve_alone(
+    settings: Settings,
+    listener: socket.socket,
+    announce: Callable[..., None],
+    *,
+    common: _Common | None = None,
+    prunes: bool = True,
+) -> None:
+    """Serves requests in this process until a signal stops the server. For the parameters, see `_serve`."""
     config = uvicorn.Config(
         _no_app,
         loop="auto",
@@ -107,28 +150,65 @@ def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> No
         timeout_graceful_shutdown=GRACE_SECONDS + CUT_SECONDS,
     )
     more_files(settings.bounds.connections)  # each connection needs an open file
-    with (
-        closing(_listen(settings.server.host, settings.server.port)) as listener,
-        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
-    ):
-        runner.run(_serve(settings, config, listener, announce))
-    if not as_json:
-        note("stopped")
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(_serve(settings, config, listener, announce, common, prunes=prunes))
+
+
+def _serve_with_workers(settings: Settings, listener: socket.socket, announcement: Callable[..., Any]) -> None:
+    """Serves requests in several processes until a signal stops them all."""
+    state_key = state_key_of(settings.mcp) or secrets.token_urlsafe(_KEY_BYTES)
+    with TemporaryDirectory(prefix="toolcaddie-metrics-", ignore_cleanup_errors=True) as metrics:
+        os.environ[_METRICS_VARIABLE] = metrics  # workers inherit it, and count in files of this folder
+        common = _Common(state_key=state_key, metrics=metrics)
+        workers = Workers(
+            _work,
+            (settings, listener, common, announcement),
+            settings.server.workers,
+            announce=_announce,
+            stopping=listener.close,
+        )
+        asyncio.run(workers.run())
+
+
+def _work(
+    number: int,
+    report: Report,
+    settings: Settings,
+    listener: socket.socket,
+    common: _Common,
+    announcement: Callable[..., Any],
+) -> None:
+    """Serves requests in a worker. The first one prunes for all."""
+    configure_log(settings, level=settings.log.level)
+    structlog.contextvars.bind_contextvars(worker=number)
+
+    def ready(*about: Any, **more: Any) -> None:
+        report(announcement(*about, **more))
+
+    with closing(listener):
+        _serve_alone(settings, listener, ready, common=common, prunes=number == 1)
 
 
 async def _serve(
-    settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
+    settings: Settings,
+    config: uvicorn.Config,
+    listener: socket.socket,
+    announce: Callable[..., None],
+    common: _Common | None,
+    *,
+    prunes: bool,
 ) -> None:
-    """Opens the runtime and the database, and serves requests until a signal stops the server. `listener`: the bound socket.
-    `announce` prints the address once the server listens."""
-    async with (
-        assembled(settings, clients_retry=True) as parts,
-        pruned(parts.database, settings.storage),
-        AsyncExitStack() as stack,
-    ):
+    """Opens the runtime and the database, and serves requests until a signal stops the server.
+
+    `listener`: the bound socket. `announce` is called with the facts to announce once the server listens. `common`: what all
+    workers have in common; None: this is the only process. `prunes`: True if this process removes old runs.
+    """
+    async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
+        if prunes:
+            await stack.enter_async_context(pruned(parts.database, settings.storage))
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
-        door = await stack.enter_async_context(_mcp_door(parts))
+        door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
         app = create_app(
             parts,
             forwards=not settings.fallback,
@@ -136,6 +216,7 @@ async def _serve(
             idempotency=settings.idempotency,
             settings=settings.gateway,
             mounts=dict.fromkeys(door.paths, door) if settings.mcp.enabled else {},
+            metrics=None if common is None else _joined_metrics(common.metrics),
         )
         config.app = _until_cut(app)
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
@@ -150,8 +231,16 @@ async def _serve(
         await server.serve(sockets=[listener])
 
 
-def _mcp_door(parts: Assembled) -> MCPDoor:
-    """Returns the MCP door. Raises `ConfigError` for settings that contradict each other."""
+def _joined_metrics(folder: str) -> CollectorRegistry:
+    """Returns a registry with the sums of the metrics of all workers, including those that have ended."""
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
+    """Returns the MCP door. `state_key`: the secret that seals the state of waiting calls; None: that of the settings. Raises
+    `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
     check_mode(settings)
     if settings.path in _TAKEN_PATHS or settings.path.startswith("/v1"):
@@ -163,7 +252,7 @@ def _mcp_door(parts: Assembled) -> MCPDoor:
         settings,
         load_offers(settings.offers),
         bounds=parts.settings.bounds,
-        state_key=state_key_of(settings),
+        state_key=state_key or state_key_of(settings),
         tokens=_tokens(settings),
     )
 
@@ -284,10 +373,19 @@ def _url(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _announce(parts: Assembled, url: str, *, needs_key: bool, config: Path | None, as_json: bool) -> None:
-    """Prints the address, with examples or as JSON. `config`: the file of `--config`."""
+def _announcement(
+    parts: Assembled, url: str, *, needs_key: bool, config: Path | None, as_json: bool
+) -> str | Mapping[str, Any]:
+    """Returns the address, in a text with examples or as JSON. `config`: the file of `--config`."""
     if as_json:
         tools = len(parts.runtime.source.snapshot())
-        print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})
+        return {"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools}
+    return welcome(parts, url, needs_key=needs_key, config=config)
+
+
+def _announce(announcement: str | Mapping[str, Any]) -> None:
+    """Prints the announcement of a server that has started."""
+    if isinstance(announcement, str):
+        echo(announcement)
     else:
-        echo(welcome(parts, url, needs_key=needs_key, config=config))
+        print_json(announcement)

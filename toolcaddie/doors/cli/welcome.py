@@ -28,11 +28,12 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     database = _database(settings.database_url)
     model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
+    workers = f", {settings.server.workers} workers" if settings.server.workers > 1 else ""
     request = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
     example = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
     return "\n".join(
         (
-            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
+            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}{workers}.  Stop: Ctrl-C",
             _model_line(parts, needs_key=needs_key),
             *([f"Requests need a key in place of tc_...: {program} keys add NAME{database}"] * needs_key),
             "Try next, in another terminal:",

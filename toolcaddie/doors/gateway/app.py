@@ -73,6 +73,7 @@ def create_app(
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     settings: GatewaySettings = _DEFAULT_SETTINGS,
     mounts: Mapping[str, App] | None = None,
+    metrics: CollectorRegistry | None = None,
 ) -> Router:
     """Returns the gateway.
 
@@ -80,7 +81,8 @@ def create_app(
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
-    by path, such as the MCP door; they authenticate their clients themselves.
+    by path, such as the MCP door; they authenticate their clients themselves. `metrics`: what `/metrics`
+    shows; None: the registry of `parts`.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -102,7 +104,14 @@ def create_app(
     )
     writable = Writable(parts.event_log, parts.documents)
     every_key_header = key_headers(*(wire.name for wire in doors.values()))
-    pages = Pages(parts.runtime, writable, parts.registry, onward=onward, key_headers=every_key_header, bounds=bounds)
+    pages = Pages(
+        parts.runtime,
+        writable,
+        metrics or parts.registry,
+        onward=onward,
+        key_headers=every_key_header,
+        bounds=bounds,
+    )
     passing = Passing(
         parts.runtime.provider,
         onward=onward,

@@ -178,7 +178,7 @@ class MCPDoor:
             self._runtime, self._documents, self._settings, self._offers, state_key=self._state_key
         )
         self._end_listening = server.end_listening
-        opened = http.http_app(server, sessions=self._settings.sessions, bounds=self._bounds)
+        opened = http.http_app(server, sessions=self._settings.sessions is not False, bounds=self._bounds)
         ready: asyncio.Future[App] = asyncio.get_running_loop().create_future()
         self._keeper = asyncio.create_task(self._kept(opened, ready))
         return await ready
