@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from toolcaddie.testing import ScriptedUpstream
+from toolcaddie.testing import ScriptedUpstream, Wire
 
 MODEL = "gpt-test"
 _SECONDS = 30
@@ -61,17 +61,19 @@ def names_of(body: Any) -> list[str]:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[Stage]:
-    """A server whose upstream plays what a test says."""
+def serving(folder: Path, *, wire: Wire | None = None) -> Iterator[Stage]:
+    """A server whose upstream plays what a test says. `wire`: the API of the upstream; None: chat completions."""
     script: list[Any] = []
 
     def next_step(body: Any) -> Any:
         step = script.pop(0)
         return step(body) if callable(step) else step
 
+    options: dict[str, Any] = {} if wire is None else {"wire": wire}
+    words = () if wire is None else ("--model", f"openai-{wire.name}:{MODEL}")
     with (
-        ScriptedUpstream(next_step) as upstream,
-        toolcaddie_serve(folder, "--upstream", upstream.base_url, OPENAI_API_KEY="test-key") as address,
+        ScriptedUpstream(next_step, **options) as upstream,
+        toolcaddie_serve(folder, "--upstream", upstream.base_url, *words, OPENAI_API_KEY="test-key") as address,
     ):
         yield Stage(address, upstream, script)
 

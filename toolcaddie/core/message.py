@@ -4,7 +4,7 @@ translates them to and from the formats of the providers' APIs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcaddie.core.content import Content, Refusal, Text, as_content, block_text, text_of
@@ -118,6 +118,8 @@ class ModelRequest:
     client_wire: WireName | None = None
     """The wire of the client for which the request is made. A provider of the same wire adds its own events to the pieces of a
     stream (`ModelDelta.event`, `CallDelta.native`)."""
+    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    """`Tool.own_form` of the tools that have one, by name. Only a wire that is `client_wire` reads them."""
     force: Force | None = None
     """Forced tool use. The wrapper around a provider that enforces it reads this field; wires ignore it."""
 

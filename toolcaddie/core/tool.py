@@ -62,6 +62,9 @@ class Tool:
     """True: the result depends on the caller and may be reused only for the same caller."""
     definition: JsonObject | None = None
     """Wire definition exactly as a client sent it; None: made from the fields above."""
+    own_form: JsonObject | None = None
+    """The tool as the client defined it, if the client's API has forms that no function can express, such as a namespace. A
+    provider with the same API receives this form; all others receive `definition`, a function."""
 
     @property
     def may_destroy(self) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.core.message import Message
-from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.core.vocabulary import WireName
 
 # ---------------------------------------------------------------- to a provider
@@ -78,6 +78,10 @@ class DoorRequest:
     stream: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     """All other fields, unchanged."""
+    tools: tuple[Tool, ...] = ()
+    """Tools whose definitions are among the messages. On most wires, all tools are in a field of their own."""
+    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    """`Tool.own_form` of the client's tools that have one, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,8 @@ class AnswerHead:
     """Model named by the client. An answer that is not streamed names the model that answered, if it is known."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that the answer repeats, on a wire that does so."""
+    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    """Same as `DoorRequest.own_forms`: a call of such a tool is written in the client's own form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@ provider is asked again until it calls a tool."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from toolcaddie.core.capabilities import ASSUMED_CACHE
 from toolcaddie.core.delivery import Delivery
@@ -11,6 +11,7 @@ from toolcaddie.core.message import Force, Message, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.core.run import RunState
 from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.engine import Run
 from toolcaddie.ports import CallWrapper
@@ -49,6 +50,7 @@ def model_request(
         params=sendable_params(context.params, tools=send_tools, closing=had_tools and not send_tools),
         headers=context.headers,
         client_wire=context.client_wire,
+        own_forms=_own_forms(run, (*(tool.name for tool in delivery.tools), *delivery.deferred)),
         deferred=delivery.deferred if send_tools else frozenset(),
         allowed=delivery.allowed if offer else None,
         cache=had_tools,
@@ -99,9 +101,18 @@ def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelReque
         params=context.params,
         headers=context.headers,
         client_wire=context.client_wire,
+        own_forms=_own_forms(run, names),
         cache=True,
         cache_key=_cache_key(run),
     )
+
+
+def _own_forms(run: Run, names: Iterable[str]) -> Mapping[str, JsonObject]:
+    """Returns the forms that the client's API has for these tools, if they are not functions there."""
+    if run.context.client_wire is None:
+        return {}
+    tools = filter(None, map(run.context.view.get, names))
+    return {tool.name: tool.own_form for tool in tools if tool.own_form is not None}
 
 
 def _cache_key(run: Run) -> str:

@@ -9,7 +9,7 @@ in one folder, `toolcaddie/wires/NAME/`, and share the code for messages, calls,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
@@ -95,6 +95,15 @@ class ClientWire(Protocol):
 
     def read_models(self, body: bytes, *, who: str) -> ModelPage:
         """Reads one page of the list of models. Raises `ProviderProtocolError`."""
+        ...
+
+
+@runtime_checkable
+class ReadsByRequest(Protocol):
+    """A `ClientWire` that must know the request to read a whole answer: its calls have names that mean something only there."""
+
+    def read_reply_to(self, request: ModelRequest, body: bytes, *, who: str, author: str) -> ModelReply:
+        """Reads a whole answer to `request`, as `ClientWire.read_reply` does."""
         ...
 
 

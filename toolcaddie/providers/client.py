@@ -5,7 +5,7 @@ A wire, the code for one API, writes requests and reads answers; `http` sends an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypedDict
 
@@ -17,7 +17,7 @@ from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import WireRequest
-from toolcaddie.ports.wires import ClientWire
+from toolcaddie.ports.wires import ClientWire, ReadsByRequest
 from toolcaddie.providers.http import HttpServer
 
 _MOST_PAGES = 20
@@ -93,7 +93,7 @@ class Client:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         wire_request, author = self._written(request, stream=False)
-        read = partial(self._wire.read_reply, who=self.name, author=author)
+        read = self._reader(request, author)
         return await self._server.whole(
             "POST", wire_request.path, wire_request.body, read, headers=wire_request.headers, timeout=request.timeout
         )
@@ -108,8 +108,14 @@ class Client:
             reader,
             headers=wire_request.headers,
             timeout=request.timeout,
-            read_whole=partial(self._wire.read_reply, who=self.name, author=author),
+            read_whole=self._reader(request, author),
         )
+
+    def _reader(self, request: ModelRequest, author: str) -> Callable[[bytes], ModelReply]:
+        """Returns the function that reads a whole answer to the request."""
+        if isinstance(self._wire, ReadsByRequest):
+            return partial(self._wire.read_reply_to, request, who=self.name, author=author)
+        return partial(self._wire.read_reply, who=self.name, author=author)
 
     async def models(self) -> Sequence[JsonObject]:
         models: list[JsonObject] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.core.wire import AnswerHead, Problem
 from toolcaddie.testing.chat import CHAT, CREATED, data_of
 from toolcaddie.testing.script import PIECES, Reply, model_reply
@@ -16,7 +17,7 @@ from toolcaddie.wires import responses
 from toolcaddie.wires.chat.strict import refusal
 from toolcaddie.wires.responses.replies import call_item, message_item, reasoning_item, response_of
 from toolcaddie.wires.responses.stream import ResponsesWriter
-from toolcaddie.wires.responses.strict import complaint, loaded_by
+from toolcaddie.wires.responses.strict import complaint, custom_names, loaded_by
 
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "server_overloaded", 529: "server_overloaded"}
 
@@ -34,7 +35,8 @@ class ResponsesWire:
 
     A reply's `reasoning` is sent as an item with a summary and an encrypted text. Later requests must contain the encrypted text
     unchanged. Until the user's next message, they must also contain each call after its reasoning and with its namespace. A tool
-    whose definition came as an item of the input has a namespace, which is its own name.
+    whose definition came as an item of the input has a namespace, which is its own name. A script names a tool of a namespace
+    `namespace.name`. The argument of a `custom` tool is `input`.
     """
 
     name = "responses"
@@ -44,6 +46,8 @@ class ResponsesWire:
         self._encrypted: set[str] = set()
         self._calls: dict[tuple[str, str], _Original] = {}
         self._loaded: set[str] = set()
+        self._custom: set[str] = set()
+        """Names of the `custom` tools in the last request."""
 
     def asks(self, path: str) -> bool:
         return path == "/v1/responses"
@@ -60,7 +64,8 @@ class ResponsesWire:
     def refusal_of(self, path: str, body: Any) -> dict[str, Any] | None:
         refused = complaint(body) or self._forgery(body)
         if refused is None:
-            self._loaded = loaded_by(body)
+            self._loaded = {name for name in loaded_by(body) if "." not in name}
+            self._custom = custom_names(body)
         return refused
 
     def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
@@ -102,10 +107,24 @@ class ResponsesWire:
         if reply.text is not None or reply.extra or not reply.calls:
             yield _message(reply, f"msg_{answer_id}")
         for position, call in enumerate(reply.calls):
-            namespace = call.name if call.name in self._loaded else None
-            self._calls[model, call.id] = _Original(encrypted=encrypted, namespace=namespace)
-            item = call_item(call, f"fc_{answer_id}_{position}")
-            yield item if namespace is None else {**item, "namespace": namespace}
+            item = self._call(call, f"fc_{answer_id}_{position}")
+            self._calls[model, call.id] = _Original(encrypted=encrypted, namespace=item.get("namespace"))
+            yield item
+
+    def _call(self, call: ToolCall, item_id: str) -> dict[str, Any]:
+        item = call_item(call, item_id)
+        namespace, _, name = call.name.rpartition(".")
+        if namespace:
+            item |= {"namespace": namespace, "name": name}
+        elif call.name in self._loaded:
+            item["namespace"] = call.name
+        arguments = {"input": msgspec.json.decode(item["arguments"])["input"]} if call.name in self._custom else None
+        if call.name == "tool_search":
+            item |= {"type": "tool_search_call", "execution": "client", "name": None}
+            arguments = {"arguments": msgspec.json.decode(item["arguments"])}
+        elif arguments:
+            item |= {"type": "custom_tool_call", "arguments": None}
+        return {field: value for field, value in (item | (arguments or {})).items() if value is not None}
 
     def _forgery(self, body: dict[str, Any]) -> dict[str, Any] | None:
         """Returns a refusal if the client changed an item of an earlier answer, or omitted an item or field that belongs to
@@ -122,7 +141,7 @@ class ResponsesWire:
         turn = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
         for item in items[turn:]:
             original = self._calls.get((body["model"], item.get("call_id", "")))
-            if item.get("type") != "function_call" or original is None:
+            if item.get("type") not in ("function_call", "custom_tool_call") or original is None:
                 continue
             if original.encrypted is not None and original.encrypted not in thoughts:
                 return refusal(

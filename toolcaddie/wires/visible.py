@@ -21,11 +21,11 @@ BETWEEN = "\n\n"
 class Form:
     """The form of blocks in one API.
 
-    `call`: the type of a call, with its id in the field `call_id`. `new_call`, `new_text`: make a block. `text_of` returns the
-    text that a block shows. `prefixed` returns a block with more text before its text.
+    `is_call` returns True for a call, whose id is in the field `call_id`. `new_call`, `new_text`: make a block. `text_of` returns
+    the text that a block shows. `prefixed` returns a block with more text before its text.
     """
 
-    call: str
+    is_call: Callable[[JsonObject], bool]
     call_id: str
     new_call: Callable[[ToolCall], JsonObject]
     new_text: Callable[[str], JsonObject]
@@ -56,11 +56,11 @@ def visible_blocks(messages: Sequence[Message], calls: Sequence[ToolCall], endin
 def _blocks_of(message: Message, visible: dict[str, ToolCall], form: Form, *, author: str) -> Iterator[JsonObject]:
     """Yields the blocks of one message without the calls that are not visible."""
     native = message.native if message.author == author else ()
-    if sum(block.get("type") == form.call for block in native) != len(message.tool_calls):
+    if sum(map(form.is_call, native)) != len(message.tool_calls):
         native = ()
     calls = iter(message.tool_calls)
     for block in native:
-        if block.get("type") != form.call:
+        if not form.is_call(block):
             yield block
         elif (call := visible.get((made := next(calls)).id)) is not None:
             yield {**block, form.call_id: call.id} if call == made else form.new_call(call)

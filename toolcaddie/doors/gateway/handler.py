@@ -178,7 +178,10 @@ class ModelHandler:
 
     def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
         request = self._read_door(envelope)
-        return request, self._lists.read(envelope.tools) if envelope.has_tools else NO_CLIENT_TOOLS
+        if not envelope.has_tools and not request.tools:
+            return request, NO_CLIENT_TOOLS
+        tools = self._lists.read(envelope.tools if envelope.has_tools else b"[]", request.tools)
+        return replace(request, own_forms=tools.own_forms) if tools.own_forms else request, tools
 
     def _read_door(self, envelope: Envelope) -> DoorRequest:
         return self._wire.read_request(envelope, self._bounds)
@@ -387,7 +390,9 @@ class ModelHandler:
         await exchange.write(ending, more=False)
 
     def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
-        return AnswerHead(id=run_id, created=int(time.time()), model=door_request.model)
+        return AnswerHead(
+            id=run_id, created=int(time.time()), model=door_request.model, own_forms=door_request.own_forms
+        )
 
 
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}

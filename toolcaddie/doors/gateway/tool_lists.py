@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.doors.gateway.essential import NO_FACTS, ToolFacts
 from toolcaddie.util.bounded import Bounded, Limit
 
@@ -18,6 +20,8 @@ class ClientTools:
 
     tools: Sequence[Tool] = ()
     facts: ToolFacts = NO_FACTS
+    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    """`Tool.own_form` of the tools that have one, by name."""
     size: int = 0
     """Bytes of the list as the client sent it."""
 
@@ -44,14 +48,24 @@ class ToolLists:
         self._bounds = bounds
         self._lists: Bounded[bytes, ClientTools] = Bounded(size, Limit(weight, _size))
 
-    def read(self, raw: bytes) -> ClientTools:
-        """Returns the tools of a list. `raw`: the field `tools` of the request, as JSON. Raises `RequestError` naming a wrong
+    def read(self, raw: bytes, more: Sequence[Tool] = ()) -> ClientTools:
+        """Returns the tools of a list. `raw`: the field `tools` of the request, as JSON. `more`: tools that were defined
+        elsewhere in the request; a tool of the list with the same name replaces them. Raises `RequestError` naming a wrong
         field."""
-        if (client_tools := self._lists.get(raw)) is not None:
+        key = raw + msgspec.json.encode([tool.own_form or tool.definition for tool in more]) if more else raw
+        if (client_tools := self._lists.get(key)) is not None:
             return client_tools
         tools = self._read_tools(raw, self._bounds)
+        if more:
+            names = {tool.name for tool in tools}
+            tools = (*tools, *(tool for tool in more if tool.name not in names))
         # If another thread has read the same list meanwhile, its objects are returned.
-        return self._lists.put_if_absent(raw, ClientTools(tools=tools, facts=ToolFacts.of(tools), size=len(raw)))
+        return self._lists.put_if_absent(key, _client_tools(tools, size=len(key)))
+
+
+def _client_tools(tools: Sequence[Tool], *, size: int) -> ClientTools:
+    own_forms = {tool.name: tool.own_form for tool in tools if tool.own_form is not None}
+    return ClientTools(tools=tools, facts=ToolFacts.of(tools), own_forms=own_forms, size=size)
 
 
 def _size(client_tools: ClientTools) -> int:

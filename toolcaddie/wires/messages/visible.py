@@ -24,6 +24,10 @@ def _prefixed(block: JsonObject, prefix: str) -> JsonObject:
     return {**block, TEXT: prefix + block[TEXT]}
 
 
+def _is_call(block: JsonObject) -> bool:
+    return block.get("type") == "tool_use"
+
+
 _FORM = Form(
-    call="tool_use", call_id="id", new_call=write_call, new_text=text_block, text_of=_text_of, prefixed=_prefixed
+    is_call=_is_call, call_id="id", new_call=write_call, new_text=text_block, text_of=_text_of, prefixed=_prefixed
 )

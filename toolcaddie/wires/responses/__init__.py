@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.message import ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import AnswerHead, DoorRequest, WireRequest
 from toolcaddie.wires.bodies import JsonDoor, error_report, model_page
 from toolcaddie.wires.chat import errors as chat_errors
-from toolcaddie.wires.responses import errors, messages, replies, requests
+from toolcaddie.wires.responses import errors, messages, own_forms, replies, requests
 from toolcaddie.wires.responses.stream import ResponsesReader, ResponsesWriter
 from toolcaddie.wires.responses.strict import complaint
 from toolcaddie.wires.responses.visible import own_items
@@ -33,7 +33,7 @@ class ResponsesWire(JsonDoor):
 
     declines_tools = staticmethod(requests.declines_tools)
     read_request = staticmethod(requests.read_request)
-    read_definitions = staticmethod(messages.read_tools)
+    read_definitions = staticmethod(own_forms.read_tools)
     own_blocks = staticmethod(own_items)
     write_reply = staticmethod(replies.write_reply)
     write_error = staticmethod(chat_errors.write_error)
@@ -47,13 +47,21 @@ class ResponsesWire(JsonDoor):
         return WireRequest(path=self.upstream_path, body=body, headers=request.headers)
 
     def read_stream(self, request: ModelRequest, *, who: str, author: str) -> ResponsesReader:
-        return ResponsesReader(who=who, author=author, events=request.client_wire == self.name)
+        own = request.client_wire == self.name
+        return ResponsesReader(who=who, author=author, events=own, namespaces=_namespaces_of(request))
+
+    def read_reply_to(self, request: ModelRequest, body: bytes, *, who: str, author: str) -> ModelReply:
+        return replies.read_reply(body, who=who, author=author, namespaces=_namespaces_of(request))
 
     def write_stream(self, request: DoorRequest, head: AnswerHead) -> ResponsesWriter:
         return ResponsesWriter(head)
 
     def complaint(self, path: str, body: object) -> JsonObject | None:
         return complaint(body)
+
+
+def _namespaces_of(request: ModelRequest) -> frozenset[str]:
+    return own_forms.namespaces_of(request.own_forms) if request.client_wire == ResponsesWire.name else frozenset()
 
 
 WIRE = ResponsesWire()

@@ -7,7 +7,7 @@ Door: the side where clients send requests to us. Provider: the side where we se
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +18,8 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
 from toolcaddie.wires.responses.errors import ErrorInside, failure
-from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
+from toolcaddie.wires.responses.messages import BETWEEN, MESSAGE, REASONING
+from toolcaddie.wires.responses.own_calls import FUNCTION_CALL, call_fields, is_call, own_call
 
 _FINISHES = {"max_output_tokens": "length"}
 """Our finish reason for each reason of an incomplete answer; a reason that is not here keeps its name."""
@@ -84,6 +85,8 @@ class WireItem(msgspec.Struct):
     call_id: str | None = None
     arguments: str | None = None
     content: list[_Part] | None = None
+    is_call: bool = False
+    """True for a call that the client answers. Its name and arguments are those of a function."""
 
 
 Shape = TypeVar("Shape")
@@ -100,14 +103,19 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
 
 
-def read_item(raw: dict[str, Any], who: str) -> WireItem:
-    """Returns the fields of an item that Toolcaddie reads. Only function calls and messages have such fields; of any other item,
-    only the type is returned. `who`: the provider's name for error messages.
+def read_item(raw: dict[str, Any], who: str, namespaces: Collection[str] = ()) -> WireItem:
+    """Returns the fields of an item that Toolcaddie reads. Only calls and messages have such fields; of any other item, only the
+    type is returned. `who`: the provider's name for error messages. `namespaces`: those of the request.
 
     Raises `ProviderProtocolError` if a field has the wrong type."""
-    is_read = raw.get("type") in (FUNCTION_CALL, MESSAGE)
+    fields: dict[str, Any] = {"type": raw.get("type")}
+    if raw.get("type") == MESSAGE:
+        fields["content"] = raw.get("content")
+    elif is_call(raw):
+        name, arguments = call_fields(raw, namespaces)
+        fields |= {"name": name, "arguments": arguments, "call_id": raw.get("call_id"), "is_call": True}
     try:
-        return msgspec.convert(raw if is_read else {"type": raw.get("type")}, WireItem)
+        return msgspec.convert(fields, WireItem)
     except msgspec.ValidationError as error:
         body = msgspec.json.encode(raw)
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error} of an item", body=body) from error
@@ -116,13 +124,15 @@ def read_item(raw: dict[str, Any], who: str) -> WireItem:
 # ---------------------------------------------------------------- from a provider
 
 
-def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns the answer in a body. Raises `ProviderError`, of the class that fits the error in a failed answer."""
+def read_reply(body: bytes, *, who: str, author: str, namespaces: Collection[str] = ()) -> ModelReply:
+    """Returns the answer in a body. `namespaces`: those of the request. Raises `ProviderError`, of the class that fits the error
+    in a failed answer."""
     answer = shaped(body, _WHOLE, who)
     if answer.output is None and answer.object != "response":
         decoded(body, who=who)  # an error object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: there is no output", body=body)
-    return reply_from(answer, answer.output or [], who=who, author=author, body=body, raw=raw_body(lambda: body))
+    items = [read_item(raw, who, namespaces) for raw in answer.output or []]
+    return reply_from(answer, answer.output or [], items, who=who, author=author, body=body, raw=raw_body(lambda: body))
 
 
 def raw_body(response: Callable[[], bytes]) -> RawBody:
@@ -132,20 +142,26 @@ def raw_body(response: Callable[[], bytes]) -> RawBody:
 
 
 def reply_from(
-    answer: WireResponse, output: Sequence[dict[str, Any]], *, who: str, author: str, body: bytes, raw: RawBody
+    answer: WireResponse,
+    output: Sequence[dict[str, Any]],
+    items: Sequence[WireItem],
+    *,
+    who: str,
+    author: str,
+    body: bytes,
+    raw: RawBody,
 ) -> ModelReply:
-    """Returns the reply for an answer whose items are `output`. `body`: the bytes that an error quotes. `raw`: the fields for
-    `ModelReply.raw`. Raises `ProviderError` for an answer that failed or has no message and no call."""
+    """Returns the reply for an answer whose items are `output`; `items` are their fields. `body`: the bytes that an error quotes.
+    `raw`: the fields for `ModelReply.raw`. Raises `ProviderError` for an answer that failed or has no message and no call."""
     if answer.status == "failed" or (answer.error is not None and answer.status is None):
         raise failure(answer.error or ErrorInside(), who, body)
     if answer.status not in (None, "completed", "incomplete"):
         raise ProviderProtocolError(
             f"{who} answered with an unfinished response: its status is {answer.status!r}", body=body
         )
-    items = [read_item(raw, who) for raw in output]
     if answer.status != "incomplete" and not any(item.type != REASONING for item in items):
         raise ProviderProtocolError(f"{who} answered without a message or a call", body=body)
-    calls = tuple(read_call(item, who) for item in items if item.type == FUNCTION_CALL)
+    calls = tuple(read_call(item, who) for item in items if item.is_call)
     text, refusal = texts_of(items)
     return ModelReply(
         message=Message(
@@ -260,13 +276,13 @@ def begun_response(head: AnswerHead) -> dict[str, Any]:
 def write_items(message: Message, head: AnswerHead) -> Iterator[JsonObject]:
     """Yields the items of an answer: the original items if it came over this API, else new items for its text and calls."""
     if message.native:
-        yield from message.native
+        yield from (own_call(item, head.own_forms) for item in message.native)
         return
     refusal = (message.extra or {}).get("refusal")
     if message.content is not None or refusal:
         yield message_item(f"msg_{head.id}", text=message.text, refusal=refusal or "")
     for place, call in enumerate(message.tool_calls):
-        yield call_item(call, f"fc_{head.id}_{place}")
+        yield own_call(call_item(call, f"fc_{head.id}_{place}"), head.own_forms)
 
 
 def message_item(item_id: str, *, text: str = "", refusal: str = "") -> dict[str, Any]:

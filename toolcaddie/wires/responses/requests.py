@@ -11,9 +11,11 @@ from typing import Any
 from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.wires.bodies import ENCODER, field_value
 from toolcaddie.wires.responses.messages import Conversation, ToolForms, read_items
+from toolcaddie.wires.responses.own_forms import chosen, grouped, internal_name, loaded_tools
 
 WHAT = "a request of the Responses API"
 """Name of a request in error messages."""
@@ -57,10 +59,12 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, author: st
     """Returns the body of a request. `tools` keeps translated definitions from one request to the next. Raises `RequestError`
     for a request that this API cannot express."""
     sent_forms, deferred = tools.split(request)
-    conversation = Conversation(author, deferred)
+    own_forms = request.own_forms if request.client_wire == "responses" else {}
+    conversation = Conversation(author, deferred, own_forms)
     for message in request.messages:
         conversation.take(message)
     conversation.close_turn()
+    sent_forms = [(name, form) for name, form in sent_forms if name not in conversation.loaded]
 
     body: dict[str, Any] = {"model": model, "store": False}
     if not model.rpartition("/")[2].removeprefix("ft:").startswith(_NEVER_REASON):
@@ -68,8 +72,8 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, author: st
     body.update(_settings(request.params or {}))
     body["model"], body["input"] = model, conversation.items
     if sent_forms:
-        body["tools"] = [form for _, form in sent_forms]
-    choice = _choice(request, {name for name, _ in sent_forms} | conversation.loaded)
+        body["tools"] = grouped(sent_forms, own_forms)
+    choice = _choice(request, {name for name, _ in sent_forms} | conversation.loaded, own_forms)
     if choice is not None:
         body["tool_choice"] = choice
     if request.output_schema is not None:
@@ -120,7 +124,7 @@ def _stream_options(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"stream_options": others} if others else {}
 
 
-def _choice(request: ModelRequest, names: Collection[str]) -> Any:
+def _choice(request: ModelRequest, names: Collection[str], own_forms: Mapping[str, JsonObject]) -> Any:
     """Returns the tool choice, limited to the allowed tools. All tools stay in the request, so that the provider's cache stays
     valid. `names`: the tools that can be called."""
     choice = request.tool_choice
@@ -129,16 +133,16 @@ def _choice(request: ModelRequest, names: Collection[str]) -> Any:
             return None
         raise _no_choice("no tool is sent or revealed that could be called")
     if request.allowed is not None and choice in (None, "auto", "required"):
-        allowed = [{"type": "function", "name": name} for name in request.allowed if name in names]
+        allowed = [chosen(name, own_forms) for name in request.allowed if name in names]
         if not allowed:
             return "none"
         return {"type": "allowed_tools", "mode": choice or "auto", "tools": allowed}
     if choice is None or (isinstance(choice, str) and choice in _MODES):
         return choice
     if isinstance(choice, Mapping) and choice.get("type") == "function":
-        return {"type": "function", "name": _function_name(choice, names)}
+        return chosen(_function_name(choice, names), own_forms)
     if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
-        return _allowed(choice.get("allowed_tools"), names)
+        return _allowed(choice.get("allowed_tools"), names, own_forms)
     raise _no_choice(f"it is none of {', '.join(_MODES)}, a function and allowed_tools")
 
 
@@ -152,11 +156,11 @@ def _function_name(choice: Any, names: Collection[str]) -> str:
     return name
 
 
-def _allowed(allowed: Any, names: Collection[str]) -> dict[str, Any]:
+def _allowed(allowed: Any, names: Collection[str], own_forms: Mapping[str, JsonObject]) -> dict[str, Any]:
     tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
     if not isinstance(tools, list | tuple) or not tools or allowed.get("mode") not in ("auto", "required"):
         raise _no_choice("allowed_tools needs a mode, auto or required, and a list of tools")
-    functions = [{"type": "function", "name": _function_name(tool, names)} for tool in tools]
+    functions = [chosen(_function_name(tool, names), own_forms) for tool in tools]
     return {"type": "allowed_tools", "mode": allowed["mode"], "tools": functions}
 
 
@@ -190,6 +194,7 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
         raise RequestError("'stream' must be true or false", param="stream")
     return DoorRequest(
         model=model,
+        tools=loaded_tools(fields.get("input"), bounds),
         messages=_read_messages(fields, bounds),
         tool_choice=_read_choice(fields.get("tool_choice")),
         stream=bool(fields.get("stream")),
@@ -234,8 +239,8 @@ def _read_choice(choice: Any) -> Any:
     match choice:
         case None | str():
             return choice
-        case {"type": "function", "name": str(name)}:
-            return {"type": "function", "function": {"name": name}}
+        case {"type": "function" | "custom", "name": str(name)}:
+            return {"type": "function", "function": {"name": internal_name(choice.get("namespace"), name)}}
         case {"type": "allowed_tools", "tools": [*tools], **rest}:
             allowed = {"mode": rest.get("mode"), "tools": [_read_choice(tool) for tool in tools]}
             return {"type": "allowed_tools", "allowed_tools": allowed}

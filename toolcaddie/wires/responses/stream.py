@@ -7,7 +7,7 @@ servers omit the list of items from their last event. `who` is the provider's na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,7 +20,8 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER
 from toolcaddie.wires.responses.errors import ErrorInside, failure
-from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
+from toolcaddie.wires.responses.messages import BETWEEN, MESSAGE, REASONING
+from toolcaddie.wires.responses.own_calls import CUSTOM_CALL, FUNCTION_CALL, is_call, own_call, with_arguments
 from toolcaddie.wires.responses.replies import (
     WireItem,
     WireResponse,
@@ -111,6 +112,7 @@ class _Open:
 
     type: str
     name: str | None = None
+    is_call: bool = False
     index: int = 0
     """Position of the call among the calls of the answer."""
     call_id: str = ""
@@ -125,11 +127,12 @@ class ResponsesReader:
 
     Some servers stream no pieces, so whatever the caller has not yet received of an item is returned with its last event.
     Events of unknown types are ignored. Items of unknown types are stored, and sent back only to the model that wrote them.
-    `events`: the pieces contain the provider's own events, for a door of this wire.
+    `events`: the pieces contain the provider's own events, for a door of this wire. `namespaces`: those of the request.
     """
 
-    def __init__(self, *, who: str, author: str, events: bool = False) -> None:
+    def __init__(self, *, who: str, author: str, events: bool = False, namespaces: Collection[str] = ()) -> None:
         self.done = False
+        self._namespaces = namespaces
         self._events = events
         self._who = who
         self._author = author
@@ -169,7 +172,7 @@ class ResponsesReader:
             return False
         place = shaped(data, _PLACE, self._who).output_index
         item = None if place is None else self._items.get(place)
-        return item is not None and item.type != FUNCTION_CALL
+        return item is not None and not item.is_call
 
     def end(self) -> None:
         if not self.done:
@@ -180,7 +183,12 @@ class ResponsesReader:
             raise ProviderProtocolError(f"{self._who} streamed no answer")
         last = self._last
         raw = raw_body(lambda: _LAST.decode(last).response)
-        return reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=last, raw=raw)
+        output = list(self._output())
+        items = [self._read(item) for item in output]
+        return reply_from(self._end, output, items, who=self._who, author=self._author, body=last, raw=raw)
+
+    def _read(self, item: dict[str, Any]) -> WireItem:
+        return read_item(item, self._who, self._namespaces)
 
     def _output(self) -> Iterator[dict[str, Any]]:
         """Yields the items in the order in which they began."""
@@ -189,7 +197,7 @@ class ResponsesReader:
                 raise ProviderProtocolError(
                     f"{self._who} ended its stream with an unfinished {item.type}", body=self._last
                 )
-            yield {**item.whole, "call_id": item.call_id} if item.type == FUNCTION_CALL else item.whole
+            yield {**item.whole, "call_id": item.call_id} if item.is_call else item.whole
 
     # ---------------------------------------------------------------- events
 
@@ -223,22 +231,24 @@ class ResponsesReader:
         event = shaped(data, _ITEM_EVENT, self._who)
         if event.output_index in self._items:
             raise ProviderProtocolError(f"{self._who} began two items at {event.output_index}", body=data)
-        return self._begun(event.output_index, read_item(event.item, self._who), event.item)
+        return self._begun(event.output_index, self._read(event.item), event.item)
 
     def _begun(self, place: int, item: WireItem, raw: JsonObject) -> ModelDelta | None:
-        opened = self._items[place] = _Open(type=item.type, name=item.name)
-        if item.type != FUNCTION_CALL:
+        opened = self._items[place] = _Open(type=item.type, name=item.name, is_call=item.is_call)
+        if not item.is_call:
             return None
         call = read_call(item, self._who)
         opened.index, opened.call_id = self._calls, call.id
         self._calls += 1
-        opened.pieces.append(item.arguments or "")
+        # Only a function's arguments arrive in pieces; those of other calls are made from the finished item.
+        arguments = (item.arguments or "") if item.type == FUNCTION_CALL else ""
+        opened.pieces.append(arguments)
         return _delta(
             CallDelta(
                 index=opened.index,
                 id=call.id,
                 name=call.name,
-                arguments=item.arguments or "",
+                arguments=arguments,
                 native=raw if self._events else None,
             )
         )
@@ -282,7 +292,7 @@ class ResponsesReader:
 
     def _closed(self, place: int, raw: dict[str, Any], data: bytes) -> ModelDelta | None:
         """Finishes an item. Returns the part of it that the caller has not received."""
-        item = read_item(raw, self._who)
+        item = self._read(raw)
         opened = self._items.get(place)
         begun = None
         if opened is None:
@@ -296,7 +306,8 @@ class ResponsesReader:
         opened.whole = raw
         if item.type == MESSAGE:
             return self._text_delta(opened, self._rest_of(opened, texts_of([item])[0], data))
-        return begun or (self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None)
+        rest = self._rest(opened, item.arguments or "", data) if item.is_call else None
+        return _joined(begun, rest)
 
     def _ended(self, data: bytes, *, status: str) -> ModelDelta | None:
         self._end, self._last, self.done = shaped(data, _END, self._who).response, data, True
@@ -341,6 +352,13 @@ def _with_event(delta: ModelDelta | None, data: bytes) -> ModelDelta:
     return ModelDelta(text=delta.text, reasoning=delta.reasoning, event=data, wire="responses")
 
 
+def _joined(first: ModelDelta | None, second: ModelDelta | None) -> ModelDelta | None:
+    """Returns two pieces of calls as one."""
+    if first is None or second is None:
+        return first or second
+    return ModelDelta(calls=(*first.calls, *second.calls))
+
+
 def _delta(call: CallDelta) -> ModelDelta:
     return ModelDelta(calls=(call,))
 
@@ -365,6 +383,8 @@ class ResponsesWriter:
         """The item that is being written."""
         self._pieces: list[str] = []
         """The streamed pieces of the open item."""
+        self._waiting: JsonObject | None = None
+        """A call that is not a function's. It is written when its arguments, whose pieces are in `_pieces`, are complete."""
         self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
         self._spliced: dict[int, int] = {}
@@ -406,7 +426,7 @@ class ResponsesWriter:
     def end(self, reply: ModelReply) -> bytes:
         out = self.begin() + self._finished()
         if not self._output:
-            out += b"".join(map(self.item, _whole_items(reply)))
+            out += b"".join(self.item(own_call(item, self._head.own_forms)) for item in _whole_items(reply))
         refusal = (reply.message.extra or {}).get("refusal")
         missing_calls = [call for call in reply.message.tool_calls if call.id not in self._streamed_ids]
         if not self._output and not missing_calls and not refusal and reply.message.content is not None:
@@ -414,7 +434,7 @@ class ResponsesWriter:
         if refusal and not any(part.get("refusal") for item in self._output for part in item.get("content") or ()):
             out += self.item(message_item(self._item_id("msg"), refusal=refusal))
         for call in missing_calls:
-            out += self.item(call_item(call, self._item_id("fc")))
+            out += self.item(own_call(call_item(call, self._item_id("fc")), self._head.own_forms))
         response = self.response = response_of(reply, self._head, self._output)
         return out + self._event(f"response.{response['status']}", response=response)
 
@@ -423,15 +443,19 @@ class ResponsesWriter:
     def _more(self, kind: str, text: str) -> bytes:
         out = b""
         if self._open is None or self._open["type"] != kind:
+            out = self._finished()
             item = message_item(self._item_id("msg")) if kind == MESSAGE else reasoning_item(self._item_id("rs"), "")
-            out = self._finished() + self._opened(_empty(item))
+            out += self._opened(_empty(item))
         return out + self._piece(text)
 
     def _opened_call(self, piece: CallDelta) -> bytes:
         call = ToolCall(id=piece.id or "", name=piece.name or "", arguments="")
-        own = piece.native if piece.native is not None and piece.native.get("type") == FUNCTION_CALL else {}
-        item = call_item(call, str(own.get("id") or self._item_id("fc")))
-        return self._opened(_empty({**own, **item}))
+        theirs = piece.native if piece.native is not None and is_call(piece.native) else {}
+        item = own_call(call_item(call, str(theirs.get("id") or self._item_id("fc"))), self._head.own_forms)
+        if item["type"] != FUNCTION_CALL:
+            self._waiting, self._pieces = {**theirs, **item}, []
+            return b""
+        return self._opened(_empty({**theirs, **item}))
 
     def _splice(self, delta: ModelDelta) -> bytes:
         """Writes an event of the provider with its place in this answer."""
@@ -459,18 +483,23 @@ class ResponsesWriter:
 
     def _opened(self, item: JsonObject) -> bytes:
         self._open, self._pieces = item, []
-        if item["type"] == FUNCTION_CALL:
+        if is_call(item):
             self._streamed_ids.add(item["call_id"])
         return self._event("response.output_item.added", output_index=len(self._output), item=item)
 
     def _piece(self, text: str) -> bytes:
         """Writes a piece of the open item; the first piece also opens the part that contains it."""
+        if self._waiting is not None:
+            self._pieces.append(text)
+            return b""
         assert self._open is not None, "a piece belongs to an open item"
         out = b"" if self._pieces else self._part("added", "")
         self._pieces.append(text)
         match self._open["type"]:
             case "function_call":
                 return out + self._at("response.function_call_arguments.delta", delta=text)
+            case "custom_tool_call":
+                return out + self._at("response.custom_tool_call_input.delta", delta=text)
             case "reasoning":
                 return out + self._at("response.reasoning_summary_text.delta", summary_index=0, delta=text)
         return out + self._at("response.output_text.delta", content_index=0, delta=text, logprobs=[])
@@ -479,7 +508,7 @@ class ResponsesWriter:
         """Writes the event that the part of a message or summary begins (`state` is `added`) or ends (`done`)."""
         assert self._open is not None
         match self._open["type"]:
-            case "function_call":
+            case "function_call" | "custom_tool_call":
                 return b""
             case "reasoning":
                 summary = {"type": "summary_text", "text": text}
@@ -489,6 +518,9 @@ class ResponsesWriter:
 
     def _finished(self, item: JsonObject | None = None) -> bytes:
         """Finishes the open item: with the contents of `item`, or with those that were streamed."""
+        if self._waiting is not None:
+            whole, self._waiting = with_arguments(self._waiting, "".join(self._pieces)), None
+            return self.item(whole)
         if self._open is None:
             return b""
         text = "".join(self._pieces)
@@ -502,6 +534,8 @@ class ResponsesWriter:
         assert self._open is not None
         if self._open["type"] == FUNCTION_CALL:
             return self._at("response.function_call_arguments.done", name=self._open["name"], arguments=text)
+        if self._open["type"] == CUSTOM_CALL:
+            return self._at("response.custom_tool_call_input.done", input=text)
         if not self._pieces:
             return b""
         if self._open["type"] == REASONING:
@@ -551,6 +585,8 @@ def _empty(item: JsonObject) -> JsonObject:
     match item.get("type"):
         case "function_call":
             return {**item, "status": "in_progress", "arguments": ""}
+        case "custom_tool_call":
+            return {**item, "status": "in_progress", "input": ""}
         case "reasoning":
             return {**item, "summary": [], "encrypted_content": item.get("encrypted_content") and "gAAAA"}
         case "message":
@@ -570,7 +606,7 @@ def _filled(item: JsonObject, text: str) -> JsonObject:
 def _streamed_text(item: JsonObject) -> str:
     """Returns the text of a whole item that is streamed: arguments, a summary, or words. Refusals are written
     when the item ends."""
-    if item["type"] == FUNCTION_CALL:
-        return str(item["arguments"])
+    if item["type"] in (FUNCTION_CALL, CUSTOM_CALL):
+        return str(item["arguments" if item["type"] == FUNCTION_CALL else "input"])
     parts = item.get("summary") if item["type"] == REASONING else item.get("content")
     return "".join(str(part.get("text") or "") for part in parts or ())

@@ -30,6 +30,7 @@ _MOVED = {
 _PARAMETERS = frozenset(
     [
         "background",
+        "client_metadata",
         "context_management",
         "conversation",
         "include",
@@ -82,6 +83,10 @@ _FIELDS = {
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
     "function_call": {"type", "id", "call_id", "name", "arguments", "namespace", "status", "caller", "async"},
     "function_call_output": {"type", "id", "call_id", "output", "name", "namespace", "status", "caller"},
+    "custom_tool_call": {"type", "id", "call_id", "name", "input", "namespace", "status", "caller"},
+    "custom_tool_call_output": {"type", "id", "call_id", "output", "name", "namespace", "status", "caller"},
+    "tool_search_call": {"type", "id", "call_id", "execution", "arguments", "status"},
+    "tool_search_output": {"type", "id", "call_id", "execution", "tools", "status"},
     "additional_tools": {"type", "id", "role", "tools"},
     "item_reference": {"type", "id"},
 }
@@ -106,6 +111,7 @@ _TOOL_FIELDS = frozenset(
         "async",
     ]
 )
+_CUSTOM_FIELDS = frozenset({"type", "name", "description", "format", "defer_loading", "allowed_callers"})
 _OWN_TOOLS = frozenset(
     [
         "file_search",
@@ -117,6 +123,7 @@ _OWN_TOOLS = frozenset(
         "tool_search",
         "computer",
         "shell",
+        "local_shell",
     ]
 )
 
@@ -133,13 +140,27 @@ def complaint(body: Any) -> Refusal | None:
 
 def loaded_by(body: dict[str, Any]) -> set[str]:
     """Returns the names of the functions that items in the input (`additional_tools`) add to the tools."""
-    return {
-        tool["name"]
+    tools = [
+        tool
         for item in _items(body)
         if item.get("type") in ("additional_tools", "tool_search_output")
         for tool in item.get("tools", ())
-        if tool.get("type") == "function"
-    }
+    ]
+    return {tool["name"] for tool in tools if tool.get("type") == "function"} | names_of(tools)
+
+
+def names_of(tools: Any) -> set[str]:
+    """Returns the names of the tools that belong to a namespace, as `namespace.name`."""
+    groups = [tool for tool in tools or () if tool.get("type") == "namespace"]
+    return {f"{group['name']}.{member['name']}" for group in groups for member in group["tools"]}
+
+
+def custom_names(body: dict[str, Any]) -> set[str]:
+    """Returns the names of the `custom` tools, those of a namespace as `namespace.name`."""
+    tools = [*(body.get("tools") or ()), *(tool for item in _items(body) for tool in item.get("tools") or ())]
+    groups = [tool for tool in tools if tool.get("type") == "namespace"]
+    members = {f"{g['name']}.{each['name']}" for g in groups for each in g["tools"] if each["type"] == "custom"}
+    return members | {tool["name"] for tool in tools if tool.get("type") == "custom"}
 
 
 def _items(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -278,7 +299,7 @@ def _reasoning(item: dict[str, Any], where: str) -> Iterator[Refusal]:
 
 def _call(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     yield from _call_id(item, where)
-    for name in ("name", "arguments"):
+    for name in ("name", "arguments" if item["type"] == "function_call" else "input"):
         if not isinstance(item.get(name), str):
             yield missing(f"{where}.{name}")
             return
@@ -308,6 +329,15 @@ def _call_id(item: dict[str, Any], where: str) -> Iterator[Refusal]:
         yield too_long(f"{where}.call_id", _MAX_CALL_ID, call_id)
 
 
+def _search_call(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    if not isinstance(item.get("arguments"), dict):
+        yield missing(f"{where}.arguments")
+
+
+def _search_output(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    yield from _tool_list(item.get("tools"), f"{where}.tools")
+
+
 def _additional(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     if item.get("role") != "developer":
         yield _no_value(f"{where}.role", item.get("role"), ("developer",))
@@ -331,6 +361,10 @@ _ITEMS: dict[str, Callable[[dict[str, Any], str], Iterator[Refusal]]] = {
     "reasoning": _reasoning,
     "function_call": _call,
     "function_call_output": _output,
+    "custom_tool_call": _call,
+    "custom_tool_call_output": _output,
+    "tool_search_call": _search_call,
+    "tool_search_output": _search_output,
     "additional_tools": _additional,
     "item_reference": _reference,
 }
@@ -338,21 +372,36 @@ _ITEMS: dict[str, Callable[[dict[str, Any], str], Iterator[Refusal]]] = {
 
 def _pairs(body: dict[str, Any]) -> Iterator[Refusal]:
     """Checks that every output has a call before it, and every call an output after it."""
-    open_ids: dict[str, None] = {}
+    open_ids: dict[str, str] = {}
     seen: set[str] = set()
     for item in _items(body):
-        call_id = item.get("call_id")
-        if item.get("type") == "function_call":
+        kind, call_id = str(item.get("type")), item.get("call_id")
+        if item.get("execution") == "server":
+            continue
+        if kind in _OUTPUTS:
             if call_id in seen:
                 yield refusal(f"Duplicate function call with call_id {call_id}.", param="input")
             seen.add(str(call_id))
-            open_ids[str(call_id)] = None
-        elif item.get("type") == "function_call_output":
-            if call_id not in open_ids:
-                yield refusal(f"No tool call found for function call output with call_id {call_id}.", param="input")
+            open_ids[str(call_id)] = _OUTPUTS[kind]
+        elif kind in _OUTPUTS.values():
+            if open_ids.get(str(call_id)) != kind:
+                words = _OUTPUT_WORDS[kind]
+                yield refusal(f"No tool call found for {words} output with call_id {call_id}.", param="input")
             open_ids.pop(str(call_id), None)
-    for call_id in open_ids:
-        yield refusal(f"No tool output found for function call {call_id}.", param="input")
+    for call_id, kind in open_ids.items():
+        yield refusal(f"No tool output found for {_OUTPUT_WORDS[kind]} {call_id}.", param="input")
+
+
+_OUTPUTS = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "tool_search_call": "tool_search_output",
+}
+_OUTPUT_WORDS = {
+    "function_call_output": "function call",
+    "custom_tool_call_output": "custom tool call",
+    "tool_search_output": "tool search call",
+}
 
 
 def _reasoning_items(body: dict[str, Any]) -> Iterator[Refusal]:
@@ -385,7 +434,7 @@ def _tools(body: dict[str, Any]) -> Iterator[Refusal]:
     if searchable and not any(tool["type"] == "tool_search" for tool in tools):
         yield refusal("Tools with 'defer_loading' require a tool of type 'tool_search'.", param="tools")
     offered = {tool["name"] for tool in tools if tool["type"] == "function"}
-    twice = offered & loaded_by(body)
+    twice = (offered | names_of(tools)) & loaded_by(body)
     if twice:
         yield refusal(f"Tool names must be unique, but '{min(twice)}' is defined again in the input.", param="input")
 
@@ -402,12 +451,39 @@ def _tool_list(tools: Any, where: str) -> Iterator[Refusal]:
             return
         if tool["type"] in _OWN_TOOLS:
             continue
-        if tool["type"] != "function":
-            yield _no_value(f"{here}.type", tool["type"], ("function", *sorted(_OWN_TOOLS)))
-        yield from _function(tool, here)
+        if tool["type"] not in ("function", "custom", "namespace"):
+            yield _no_value(f"{here}.type", tool["type"], ("function", "custom", "namespace", *sorted(_OWN_TOOLS)))
+        yield from _CHECKED_TOOLS[tool["type"]](tool, here)
         if tool["name"] in seen:
             yield refusal(f"Invalid '{where}': tool names must be unique, but '{tool['name']}' repeats.", param=where)
         seen.add(tool["name"])
+
+
+def _custom(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
+    if not isinstance(tool.get("name"), str):
+        yield missing(f"{where}.name")
+        return
+    yield from _only(tool, _CUSTOM_FIELDS, where)
+    yield from _name(tool["name"], f"{where}.name")
+
+
+def _namespace(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
+    for name in ("name", "description", "tools"):
+        if name not in tool:
+            yield missing(f"{where}.{name}")
+            return
+    yield from _only(tool, {"type", "name", "description", "tools"}, where)
+    if not tool["tools"]:
+        yield refusal(
+            f"Invalid '{where}.tools': empty array. Expected an array with minimum length 1, but got an empty array "
+            "instead.",
+            param=f"{where}.tools",
+            code="empty_array",
+        )
+    for position, member in enumerate(tool["tools"]):
+        if isinstance(member, dict) and member.get("type") not in ("function", "custom"):
+            yield _no_value(f"{where}.tools[{position}].type", member.get("type"), ("function", "custom"))
+    yield from _tool_list(tool["tools"], f"{where}.tools")
 
 
 def _function(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
@@ -458,7 +534,8 @@ def _name(name: str, where: str) -> Iterator[Refusal]:
 def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
     choice = body.get("tool_choice")
     tools = body.get("tools") or []
-    offered = {tool["name"] for tool in tools if tool["type"] == "function"} | loaded_by(body)
+    offered = {tool["name"] for tool in tools if tool["type"] in ("function", "custom")} | loaded_by(body)
+    offered |= {name.partition(".")[2] for name in names_of(tools) | offered if "." in name}
     if choice is None:
         return
     if isinstance(choice, str):
@@ -467,8 +544,8 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
         if choice == "required" and not tools and not offered:
             yield refusal("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
         return
-    if choice.get("type") not in ("function", "allowed_tools"):
-        yield _no_value("tool_choice.type", choice.get("type"), ("function", "allowed_tools"))
+    if choice.get("type") not in ("function", "custom", "allowed_tools"):
+        yield _no_value("tool_choice.type", choice.get("type"), ("function", "custom", "allowed_tools"))
     functions = [choice]
     if choice["type"] == "allowed_tools":
         yield from _only(choice, {"type", "mode", "tools"}, "tool_choice")
@@ -504,6 +581,12 @@ def _no_value(param: str, value: Any, values: Any) -> Refusal:
     listed = ", ".join(f"'{each}'" for each in values)
     return refusal(f"Invalid value: '{value}'. Supported values are: {listed}.", param=param, code="invalid_value")
 
+
+_CHECKED_TOOLS: dict[str, Callable[[dict[str, Any], str], Iterator[Refusal]]] = {
+    "function": _function,
+    "custom": _custom,
+    "namespace": _namespace,
+}
 
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
     _parameters,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import JsonObject, ToolCall
-from toolcaddie.wires.responses.messages import FUNCTION_CALL, MESSAGE
+from toolcaddie.wires.responses.messages import MESSAGE
+from toolcaddie.wires.responses.own_calls import is_call
 from toolcaddie.wires.responses.replies import call_item, message_item
 from toolcaddie.wires.visible import Form, visible_blocks
 
@@ -39,7 +40,7 @@ def _new_text(text: str) -> JsonObject:
 
 
 _FORM = Form(
-    call=FUNCTION_CALL,
+    is_call=is_call,
     call_id="call_id",
     new_call=_new_call,
     new_text=_new_text,
