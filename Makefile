@@ -21,6 +21,7 @@ conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites o
 	$(BIN)/python scripts/conformance.py $(SUITE)
 
 sdk-tests: $(VENV)/.dev .venv-sdk-tests/.installed scripts/sdk_tests/node_modules  ## the official SDKs' own tests through the gateway
+	$(PIP) install --quiet --constraint constraints.txt --group conformance
 	PYTHONPATH=. $(BIN)/python scripts/sdk_tests.py $(SUITE)
 
 lint: $(VENV)/.dev
@@ -84,12 +85,12 @@ tests/clients/agents/node_modules: tests/clients/agents/package.json
 	@touch $@
 
 # The tests of the SDKs are in their source distributions.
-.venv-sdk-tests/.installed: Makefile constraints.txt
+.venv-sdk-tests/.installed: Makefile scripts/sdk_tests/requirements.txt
 	$(PYTHON) -m venv .venv-sdk-tests
-	.venv-sdk-tests/bin/pip install --quiet hatchling hatch-fancy-pypi-readme==22.5.0 'openai[aiohttp]==3.52.0' 'anthropic[aiohttp]==2.12.0' \
-		pytest pytest-asyncio inline-snapshot 'http-snapshot[httpx]==0.1.9' respx rich
-	.venv-sdk-tests/bin/pip download --quiet --no-binary :all: --no-deps --no-build-isolation --dest .venv-sdk-tests/sdists \
-		openai==3.52.0 anthropic==2.12.0
+	.venv-sdk-tests/bin/pip install --quiet --requirement scripts/sdk_tests/requirements.txt
+	rm -rf .venv-sdk-tests/sdists
+	grep -E '^(openai|anthropic)==' scripts/sdk_tests/requirements.txt | xargs .venv-sdk-tests/bin/pip download --quiet \
+		--no-binary :all: --no-deps --no-build-isolation --dest .venv-sdk-tests/sdists
 	cd .venv-sdk-tests/sdists && for file in *.tar.gz; do tar xzf $$file; done
 	@touch $@
 

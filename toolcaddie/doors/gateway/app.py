@@ -26,8 +26,10 @@ from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.pages import Pages
 from toolcaddie.doors.gateway.passing import Passing
 from toolcaddie.doors.gateway.problems import problem_of
+from toolcaddie.doors.gateway.response_pages import ResponsePages
+from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import App, Route, Router
-from toolcaddie.doors.gateway.stored import ResponsePages, ResponsesHandler, StoredResponses
+from toolcaddie.doors.gateway.stored import StoredResponses
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire

@@ -227,7 +227,7 @@ class ModelHandler:
         writer = wire.write_stream(door_request, self._head(exchange, door_request, new_run_id(), envelope))
         pieces = () if reply.message.native else pieces_of(reply)
         stream = b"".join(map(writer.add, pieces)) + writer.end(reply)
-        await exchange.start(200, _STREAM_HEADERS)
+        await exchange.start(200, STREAM_HEADERS)
         await exchange.write(stream, more=False)
 
     # --- a run -------------------------------------------------------------------------------------------------------
@@ -375,14 +375,14 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
+                        await exchange.start(200, STREAM_HEADERS | _report_headers(request, selection, sent_count))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         reply = reply_of(result, self._wire)
         shown = bool(reply.message.native) and deltas.passed_events
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
-            await exchange.start(200, _STREAM_HEADERS | _report_headers(request, selection, sent_count))
+            await exchange.start(200, STREAM_HEADERS | _report_headers(request, selection, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
@@ -395,7 +395,7 @@ class ModelHandler:
         )
 
 
-_STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:

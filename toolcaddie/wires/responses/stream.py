@@ -608,5 +608,7 @@ def _streamed_text(item: JsonObject) -> str:
     when the item ends."""
     if item["type"] in (FUNCTION_CALL, CUSTOM_CALL):
         return str(item["arguments" if item["type"] == FUNCTION_CALL else "input"])
+    if item["type"] not in (MESSAGE, REASONING):
+        return ""
     parts = item.get("summary") if item["type"] == REASONING else item.get("content")
     return "".join(str(part.get("text") or "") for part in parts or ())

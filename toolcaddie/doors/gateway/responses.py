@@ -1,0 +1,156 @@
+"""Handles the requests of the Responses door: what it adds to other doors are responses that are stored and continued.
+
+The upstream is told to store nothing, except for requests that are passed on with a client's own upstream key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope
+from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.handler import STREAM_HEADERS, ModelHandler, Serving
+from toolcaddie.doors.gateway.onward import read_whole
+from toolcaddie.doors.gateway.router import Caller
+from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, items_of, owner_of
+from toolcaddie.ports import RawResponse
+from toolcaddie.ports.wires import DoorWire, StreamWriter
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.responses.replay import replayed
+
+_PREVIOUS = "previous_response_id"
+_CONVERSATION = "conversation"
+_ECHOED = (
+    *("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "tool_choice"),
+    *("top_p", "truncation", "user"),
+)
+"""Fields of a request that its answer repeats."""
+
+
+class ResponsesHandler(ModelHandler):
+    """Answers the requests of the Responses door."""
+
+    def __init__(self, wire: DoorWire, serving: Serving, stored: StoredResponses) -> None:
+        super().__init__(wire, serving)
+        self._stored = stored
+
+    # --- what a request refers to ------------------------------------------------------------------------------------
+
+    async def _opened(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> Envelope:
+        """Returns the request with the input of the response that it continues. An id that is not stored here is left for an
+        upstream that is asked with the client's own key, which may have stored it."""
+        previous = _value(envelope, _PREVIOUS)
+        if previous is None:
+            return envelope
+        if not isinstance(previous, str):
+            raise RequestError(f"'{_PREVIOUS}' must be a string", param=_PREVIOUS)
+        earlier = await self._stored.get(previous, self._owner(exchange, caller.principal))
+        if earlier is None:
+            if self._may_know(exchange, caller):
+                return envelope
+            message = f"Previous response with id '{previous[:100]}' not found."
+            raise RequestError(message, param=_PREVIOUS, code="previous_response_not_found")
+        fields = dict(envelope.fields)
+        output = [_without_id(item) for item in earlier.response["output"]]
+        fields["input"] = msgspec.Raw(ENCODER.encode([*earlier.input, *output, *_input_items(envelope)]))
+        exchange.context[_PREVIOUS] = previous
+        if earlier.upstream:
+            fields[_PREVIOUS] = msgspec.Raw(ENCODER.encode(earlier.upstream))
+        else:
+            del fields[_PREVIOUS]
+        return Envelope(fields)
+
+    # --- passing on --------------------------------------------------------------------------------------------------
+
+    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> bool:
+        """Returns True if the request may be passed on. With the server's key, an answer that is to be stored is not: what the
+        upstream stores could be read by everybody who uses that key. With a client's own key, a request about a conversation at
+        the upstream is passed on also with tools, if all of them would be sent."""
+        passes = super()._forwards(exchange, envelope, caller)
+        if not self._may_know(exchange, caller):
+            return passes and bytes(envelope.fields.get("store", b"")) == b"false" and not _is_background(envelope)
+        return passes or (_value(envelope, _CONVERSATION) is not None and not self._selects(exchange, envelope))
+
+    def _selects(self, exchange: Exchange, envelope: Envelope) -> bool:
+        """Returns True if tools are to be selected: there is a catalog, or the client has more tools than are sent."""
+        most = self._runtime.preset.budget.max_tools
+        tools = field_value(envelope.tools, what="tools")
+        many = isinstance(tools, list) and most is not None and len(tools) > most
+        return many or self._joins_catalog(exchange, envelope)
+
+    def _may_know(self, exchange: Exchange, caller: Caller) -> bool:
+        """Returns True if the upstream has the Responses API and is asked with the client's own key."""
+        headers = self._headers(exchange, keyed=caller.keyed, once=False)
+        return self._forwarder is not None and self._onward.key_header in headers
+
+    async def _stream_whole(self, response: RawResponse, exchange: Exchange, envelope: Envelope) -> None:
+        """Streams the whole answer of an upstream. The last event has the answer unchanged, also its id."""
+        who = self._runtime.provider.name
+        body = await read_whole(response, self._bounds.answer)
+        stream = replayed(body, who=who)
+        await exchange.start(200, STREAM_HEADERS)
+        await exchange.write(stream, more=False)
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    def _read_door(self, envelope: Envelope) -> DoorRequest:
+        """Reads the request. An id that only the upstream can know goes to it as a parameter; `store` does not, because the
+        response is stored here."""
+        if _is_background(envelope):
+            raise RequestError(
+                "'background' is not supported here; leave it out, or stream the response", param="background"
+            )
+        previous = envelope.fields.get(_PREVIOUS, b"null")
+        fields = {name: value for name, value in envelope.fields.items() if name not in (_PREVIOUS, "store")}
+        request = super()._read_door(Envelope(fields))
+        if bytes(previous) == b"null":
+            return request
+        return replace(request, params={**request.params, _PREVIOUS: field_value(previous, what=_PREVIOUS)})
+
+    def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
+        head = super()._head(exchange, door_request, run_id, envelope)
+        echo = {name: value for name in _ECHOED if (value := _value(envelope, name)) is not None}
+        echo["store"] = self._stores(envelope)
+        echo[_PREVIOUS] = exchange.context.get(_PREVIOUS) or door_request.params.get(_PREVIOUS)
+        return replace(head, echo=echo)
+
+    def _stores(self, envelope: Envelope) -> bool:
+        return self._stored.enabled and bytes(envelope.fields.get("store", b"")) != b"false"
+
+    async def _answered(
+        self, exchange: Exchange, envelope: Envelope, principal: Principal, answer: bytes | StreamWriter
+    ) -> None:
+        if not self._stores(envelope):
+            return
+        response = msgspec.json.decode(answer) if isinstance(answer, bytes) else getattr(answer, "response", None)
+        if not isinstance(response, dict):
+            return
+        upstream = _value(envelope, _PREVIOUS) or ""
+        stored = StoredResponse(input=_input_items(envelope), response=response, upstream=upstream)
+        await self._stored.put(stored, self._owner(exchange, principal))
+
+    def _owner(self, exchange: Exchange, principal: Principal) -> Owner:
+        return owner_of(exchange, self._runtime.identified(principal))
+
+
+def _value(envelope: Envelope, name: str) -> Any:
+    """Returns the value of a field of the request; None: it has none."""
+    return field_value(envelope.fields.get(name, b"null"), what=name)
+
+
+def _is_background(envelope: Envelope) -> bool:
+    return bytes(envelope.fields.get("background", b"")) == b"true"
+
+
+def _input_items(envelope: Envelope) -> list[Any]:
+    return items_of(bytes(envelope.fields.get("input", b"null")))
+
+
+def _without_id(item: JsonObject) -> JsonObject:
+    return {name: value for name, value in item.items() if name != "id"}
