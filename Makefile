@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients conformance sdk-tests lint bench bench-selection mutations mutants security image-test clean
+.PHONY: run test clients conformance sdk-tests openapi-documents lint bench bench-selection mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -23,6 +23,9 @@ conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites o
 sdk-tests: $(VENV)/.dev .venv-sdk-tests/.installed scripts/sdk_tests/node_modules  ## the official SDKs' own tests through the gateway
 	$(PIP) install --quiet --constraint constraints.txt --group conformance
 	PYTHONPATH=. $(BIN)/python scripts/sdk_tests.py $(SUITE)
+
+openapi-documents: $(VENV)/.dev scripts/openapi_documents/node_modules  ## large public OpenAPI documents, loaded without a lost operation
+	$(BIN)/python scripts/openapi_documents.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -96,4 +99,8 @@ tests/clients/agents/node_modules: tests/clients/agents/package.json
 
 scripts/sdk_tests/node_modules: scripts/sdk_tests/package.json
 	cd scripts/sdk_tests && npm install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+
+scripts/openapi_documents/node_modules: scripts/openapi_documents/package.json
+	cd scripts/openapi_documents && npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@

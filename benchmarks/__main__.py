@@ -21,6 +21,7 @@ from benchmarks import (
     left_out,
     loop,
     mcp_calls,
+    openapi,
     provider,
     selection,
     tool_config_goals,
@@ -37,6 +38,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "gateway": gateway.main,
     "mcp_calls": mcp_calls.main,
     "doors": doors.main,
+    "openapi": openapi.main,
     "costs": costs.main,
 }
 

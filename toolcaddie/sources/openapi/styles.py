@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -100,7 +100,17 @@ def _list_pairs(name: str, value: list[Any], parameter: Parameter) -> Iterator[P
     if parameter.explode:
         yield from ((name, text) for text in texts)
     elif texts:
-        yield name, _DELIMITERS.get(parameter.style, ",").join(texts)
+        yield name, _joined(texts, parameter)
+
+
+def _joined(texts: list[str], parameter: Parameter) -> str:
+    """Returns the texts with the separator of their style. Raises `UnusableValue` if one contains that separator."""
+    separator = _DELIMITERS.get(parameter.style, ",")
+    if any(separator in text for text in texts):
+        raise UnusableValue(
+            f"a value of {parameter.name!r} contains {unquote(separator)!r}, which separates its values"
+        )
+    return separator.join(texts)
 
 
 def _object_pairs(name: str, value: Mapping[str, Any], parameter: Parameter) -> Iterator[Pair]:
@@ -108,7 +118,7 @@ def _object_pairs(name: str, value: Mapping[str, Any], parameter: Parameter) -> 
     if parameter.explode and parameter.style == "form":
         yield from pairs
     elif pairs:
-        yield name, _DELIMITERS.get(parameter.style, ",").join(part for pair in pairs for part in pair)
+        yield name, _joined([part for pair in pairs for part in pair], parameter)
 
 
 def _deep(name: str, value: Mapping[str, Any], parameter: Parameter) -> Iterator[Pair]:

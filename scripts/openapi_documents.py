@@ -1,0 +1,119 @@
+"""Large public OpenAPI documents, loaded by the source: make openapi-documents
+
+Prints one line a document (operations, tools, seconds, size of the document) and ends with status 1 if an operation is lost or
+a tool is unusable. The operations are counted here, without the source's own code. GitHub's documents come from an npm package
+under the MIT licence. The provider's own file is in the folder `shared` beside the project, or in the one that TOOLCADDIE_SHARED
+names, and is skipped where there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.tool import Tool
+from toolcaddie.sources.openapi import OpenApi, OpenApiSource
+
+ROOT = Path(__file__).parents[1]
+MODULES = ROOT / "scripts" / "openapi_documents" / "node_modules"
+SHARED = Path(os.environ.get("TOOLCADDIE_SHARED", ROOT.parent / "shared"))
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+
+
+GITHUB = ("api.github.com", "ghec", "ghes-3.19", "ghes-3.18", "ghes-3.17")
+"""GitHub's documents: its public API, its cloud for enterprises, and three releases of its server."""
+
+
+def documents() -> dict[str, Path]:
+    """Returns the documents by name."""
+    folder = MODULES / "@octokit" / "openapi" / "generated"
+    return {"openai": SHARED / "openai" / "openapi.yml", **{name: folder / f"{name}.json" for name in GITHUB}}
+
+
+def operations(document: Mapping[str, Any]) -> int:
+    """Returns the number of operations of a document."""
+    items = [_item(document, item) for item in document["paths"].values()]
+    return sum(isinstance(item.get(method), dict) for item in items for method in METHODS)
+
+
+def _item(document: Mapping[str, Any], item: Any) -> Mapping[str, Any]:
+    while "$ref" in item:
+        node: Any = document
+        for part in item["$ref"].removeprefix("#/").split("/"):
+            node = node[part.replace("~1", "/").replace("~0", "~")]
+        item = node
+    return item
+
+
+def faults(tools: list[Tool]) -> Iterator[str]:
+    """Yields a sentence for everything that makes a tool unusable."""
+    names = [tool.name for tool in tools]
+    yield from (f"{name}: the name occurs twice" for name in sorted({each for each in names if names.count(each) > 1}))
+    for tool in tools:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name):
+            yield f"{tool.name}: the name is longer than 64 characters or has others than letters, digits, '_' and '-'"
+        try:
+            Draft202012Validator.check_schema(tool.input_schema)
+        except SchemaError as error:
+            yield f"{tool.name}: its schema is not valid: {error.message[:200]}"
+        text = json.dumps(tool.input_schema)
+        defined = {f"#/$defs/{name}" for name in tool.input_schema.get("$defs", {})}
+        for reference in sorted(set(re.findall(r'"\$ref": "([^"]*)"', text)) - defined):
+            yield f"{tool.name}: the reference {reference} points nowhere"
+
+
+async def _opened_and_closed(source: OpenApiSource) -> None:
+    await source.open()
+    await source.close()
+
+
+def check(name: str, path: Path) -> list[str]:
+    """Prints the line of a document and returns its faults."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content = path.read_bytes()
+    document = json.loads(content) if path.suffix == ".json" else yaml.load(content, loader)
+    expected = operations(document)
+    source = OpenApiSource(OpenApi(name="api", document=str(path), servers=("https://api.example.com",)))
+    started = time.perf_counter()
+    try:
+        asyncio.run(_opened_and_closed(source))
+    except ToolcaddieError as error:
+        return [f"{name}: {error}"]
+    seconds = time.perf_counter() - started
+    tools = list(source.tools())
+    size = len(content) / 1024**2
+    print(
+        f"{name:28} {expected:6,} operations {len(tools):6,} tools {seconds:6.2f} s {size:6.1f} MB document", flush=True
+    )
+    lost = [f"{expected - len(tools)} operations are lost"] if len(tools) != expected else []
+    return [f"{name}: {fault}" for fault in (*lost, *faults(tools))]
+
+
+def main() -> int:
+    problems: list[str] = []
+    for name, path in documents().items():
+        if path.is_file():
+            problems += check(name, path)
+        elif name in GITHUB:
+            problems.append(f"{name}: there is no {path}; run make openapi-documents, which installs it")
+        else:
+            print(f"{name:28} skipped: there is no {path.name} in the folder {path.parent.name} beside the project")
+    for problem in problems[:50]:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
