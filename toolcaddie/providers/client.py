@@ -19,6 +19,7 @@ from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import WireRequest
 from toolcaddie.ports.wires import ClientWire, ReadsByRequest
 from toolcaddie.providers.http import HttpServer
+from toolcaddie.wires.foreign import for_wire
 
 _MOST_PAGES = 20
 """The largest number of pages of a list of models that are read."""
@@ -148,4 +149,5 @@ class Client:
         """Returns the request as the wire writes it, and the author of the answer, `provider:model`."""
         model = request.model or self.default_model
         author = f"{self.name}:{model}"
+        request = for_wire(request, self._wire.name)
         return self._wire.write_request(request, model=model, author=author, stream=stream), author

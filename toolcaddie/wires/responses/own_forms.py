@@ -58,7 +58,7 @@ def internal_name(namespace: Any, name: str) -> str:
 def read_tools(items: Any, bounds: Bounds, where: str = "tools") -> Sequence[Tool]:
     """Returns a client's tools. Raises `RequestError` naming the field at fault."""
     if not isinstance(items, list):
-        return chat.read_tools(items, bounds)
+        raise RequestError(f"'{where}' must be an array", param=where)
     pairs = [pair for index, item in enumerate(items) for pair in _forms(item, f"{where}[{index}]")]
     tools = chat.read_tools([function for function, _ in pairs], bounds)
     return [_with_own_form(tool, own) for tool, (_, own) in zip(tools, pairs, strict=True)]
