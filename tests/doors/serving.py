@@ -115,4 +115,5 @@ async def gateway(
             finally:
                 await client.close()
                 with anyio.CancelScope(shield=True):
+                    await app.close()
                     await made.close()

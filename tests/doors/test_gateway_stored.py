@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import openai
 import pytest
 
 from tests.doors.serving import gateway
+from tests.doors.test_gateway_passing import upstream as echo
 from tests.doors.wire_clients import client_of
 from toolcaddie.app.settings import GatewaySettings
 from toolcaddie.core.control import Principal
@@ -95,7 +98,32 @@ async def test_nothing_is_stored_if_the_client_or_the_settings_say_so(tmp_path: 
     assert (one.store, two.store) == (False, False)  # type: ignore[attr-defined]
 
 
-async def test_background_is_refused_by_name(tmp_path: Path) -> None:
-    async with ScriptedUpstream() as upstream, gateway(tmp_path, upstream.base_url) as served:
-        with pytest.raises(openai.BadRequestError, match="background"):
-            await served.client.responses.create(model="m", input="hi", background=True)
+async def test_input_tokens_are_estimated_with_the_stored_input(tmp_path: Path) -> None:
+    async with ScriptedUpstream([say("one")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        made = await served.client.responses.create(model="m", input="hi " * 200)
+        api = served.client.responses.input_tokens
+        short = await api.count(model="m", input="hi")
+        long = await api.count(model="m", input="hi", previous_response_id=made.id)
+        with pytest.raises(openai.BadRequestError, match="not found"):
+            await api.count(model="m", input="hi", previous_response_id="resp_other")
+    assert short.object == "response.input_tokens"
+    assert long.input_tokens > short.input_tokens + 100
+
+
+async def test_a_responses_upstream_counts_the_tools_that_would_be_sent(tmp_path: Path) -> None:
+    names = [f"{('crm', 'billing')[place % 2]}_list_object{place}" for place in range(60)]
+    schema = {"type": "object", "properties": {}}
+    tools = [{"type": "function", "name": name, "parameters": schema} for name in names]
+    async with echo() as (address, requests):
+        provider = OpenAIResponses(address, "test-key")
+        async with gateway(tmp_path, provider) as served, aiohttp.ClientSession() as http:
+            url = f"{served.base_url}/v1/responses/input_tokens"
+            for more in ({}, {"tools": tools}):
+                async with http.post(url, json={"model": "m", "input": "list object 7", **more}) as answer:
+                    assert answer.status == 200
+            async with http.post(url, json={"model": "m", "input": "hi", "conversation": "conv_1"}) as answer:
+                assert answer.status == 400  # the server's key would open a conversation of the operator
+    assert [request["path"] for request in requests] == ["/v1/responses/input_tokens"] * 2
+    sent = [tool["name"] for tool in json.loads(requests[1]["body"])["tools"]]
+    assert "billing_list_object7" in sent
+    assert len(sent) < len(tools)

@@ -126,7 +126,7 @@ def test_an_error_has_openais_format_and_tells_in_a_stream_if_a_retry_may_help(w
         ({"input": [{"type": "function_call_output", "output": "x"}]}, "name the call", "input[0].call_id"),
         ({"input": [{"type": "function_call", "call_id": "c"}]}, "must be a string", "input[0].name"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "not accepted here", "input[0].type"),
-        ({"previous_response_id": "resp_1"}, "nothing is stored here", "previous_response_id"),
+        ({"previous_response_id": "resp_1"}, "only the provider stores", "previous_response_id"),
         ({"stream": "yes"}, "true or false", "stream"),
         ({"instructions": 5}, "must be a string", "instructions"),
         ({"reasoning": "much"}, "must be an object", "reasoning"),

@@ -119,6 +119,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     aliases: dict[str, str] = {}
     """Names of models by other names that clients may use for them."""
+    default_model: str = ""
+    """The model of requests that name none; empty: they are refused."""
     pinned: tuple[str, ...] = ()
     """Names of tools that are always sent, of clients or catalogs; a `*` at the end stands for any ending."""
     passed: tuple[str, ...] = ()
@@ -126,6 +128,10 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     or without a method before it (`GET /v1/files`)."""
     keep_responses: Age = "30d"
     """The age at which a stored response of the Responses API is removed; "off": responses are not stored."""
+    background_responses: Annotated[int, Meta(ge=0)] = 16
+    """The largest number of background responses that one principal may have under way in one process."""
+    background_total: Annotated[int, Meta(ge=0)] = 128
+    """The largest number of background responses under way in one process."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -218,6 +218,7 @@ async def _serve(
             mounts=dict.fromkeys(door.paths, door) if settings.mcp.enabled else {},
             metrics=None if common is None else _joined_metrics(common.metrics),
         )
+        stack.push_async_callback(app.close)
         config.app = _until_cut(app)
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()

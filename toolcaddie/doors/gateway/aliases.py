@@ -11,14 +11,19 @@ from toolcaddie.core.wire import Envelope
 _MODEL = msgspec.json.Decoder(str)
 
 
-def with_model(envelope: Envelope, aliases: Mapping[str, str]) -> tuple[Envelope, bytes] | None:
+def with_model(envelope: Envelope, aliases: Mapping[str, str], default: str = "") -> tuple[Envelope, bytes] | None:
     """Returns the request with the real name of its model, and its new body, in which all other fields have their original bytes.
-    None: the request does not use an alias."""
-    try:
-        model = aliases.get(_MODEL.decode(envelope.fields.get("model", b"")))
-    except (msgspec.DecodeError, UnicodeError):
-        return None  # the wire refuses it, by name
-    if model is None:
+    `default`: the model of a request that names none; a request for a stored prompt needs none. None: nothing changes."""
+    if not aliases and (not default or "model" in envelope.fields):
+        return None
+    if "model" not in envelope.fields and default and "prompt" not in envelope.fields:
+        model = aliases.get(default, default)
+    else:
+        try:
+            model = aliases.get(_MODEL.decode(envelope.fields.get("model", b"")), "")
+        except (msgspec.DecodeError, UnicodeError):
+            return None  # the wire refuses it, by name
+    if not model:
         return None
     fields = {**envelope.fields, "model": msgspec.Raw(msgspec.json.encode(model))}
     return Envelope(fields), msgspec.json.encode(fields)

@@ -7,7 +7,7 @@ its calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry, Counter
 from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, key_headers
+from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.bodies import Bodies
-from toolcaddie.doors.gateway.counting import CountHandler
+from toolcaddie.doors.gateway.counting import CountHandler, InputTokensHandler
 from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
@@ -77,7 +78,7 @@ def create_app(
     mounts: Mapping[str, App] | None = None,
     metrics: CollectorRegistry | None = None,
 ) -> Router:
-    """Returns the gateway.
+    """Returns the gateway. Its method `close` ends what it still does in the background.
 
     `forwards`: True if requests without tools go to the upstream byte for byte, provided that the upstream uses the wire of the
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
@@ -102,6 +103,7 @@ def create_app(
         forwards=forwards,
         bounds=bounds,
         aliases=settings.aliases,
+        default_model=settings.default_model,
         pinned=checked_pins(settings.pinned),
     )
     writable = Writable(parts.event_log, parts.documents)
@@ -125,9 +127,18 @@ def create_app(
 
     stored = StoredResponses(parts.documents, seconds=age_seconds(settings.keep_responses))
 
+    background = BackgroundResponses(
+        stored,
+        parts.documents,
+        most=settings.background_responses,
+        total=settings.background_total,
+        problem_for=problem_for,
+        stopping=parts.runtime.begin_shutdown,
+    )
+
     def handler_of(wire: DoorWire) -> ModelHandler:
         is_responses = wire.name == responses.WIRE.name
-        return ResponsesHandler(wire, serving, stored) if is_responses else ModelHandler(wire, serving)
+        return ResponsesHandler(wire, serving, stored, background) if is_responses else ModelHandler(wire, serving)
 
     models = [
         Route(
@@ -139,16 +150,18 @@ def create_app(
         )
         for path, wire in doors.items()
     ]
+
+    def counts_of(path: str, wire: DoorWire) -> Sequence[tuple[str, ModelHandler]]:
+        if wire.name == messages.WIRE.name:
+            return ((f"{path}/count_tokens", CountHandler(wire, serving)),)
+        if wire.name == responses.WIRE.name:
+            return ((f"{path}/input_tokens", InputTokensHandler(wire, serving, stored, background)),)
+        return ()
+
     counts = [
-        Route(
-            method="POST",
-            path=f"{path}/count_tokens",
-            wire=wire,
-            handle=CountHandler(wire, serving).handle,
-            key_headers=key_headers(wire.name),
-        )
-        for path, wire in doors.items()
-        if wire.name == messages.WIRE.name
+        Route(method="POST", path=path, wire=wire, handle=handler.handle, key_headers=key_headers(wire.name))
+        for door, wire in doors.items()
+        for path, handler in counts_of(door, wire)
     ]
     return Router(
         [
@@ -156,11 +169,12 @@ def create_app(
             *counts,
             *pages.routes,
             *passing.routes,
-            *ResponsePages(stored, passing, parts.runtime.identified).routes,
+            *ResponsePages(stored, background, passing, parts.runtime.identified).routes,
         ],
         Access(parts.keys),
         own_upstream_key=onward.own_key,
         bounds=bounds,
         elsewhere=passing,
         mounts=mounts,
+        closing=background.close,
     )

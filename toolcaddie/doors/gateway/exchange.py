@@ -73,6 +73,13 @@ class Exchange:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def detached(self, send: Send) -> Exchange:
+        """Returns the same request, for a run that continues without its client. `send` takes the answer."""
+        scope = {"path": self.path, "headers": list(self.headers.items()), "query_string": self.query}
+        other = Exchange(scope, _never, send, wire=self._wire, bounds=self._bounds, part=self.part)
+        other.client, other.context = self.client, dict(self.context)
+        return other
+
     def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
         """Replaces the function that sends the messages of the answer by a function around it, for example to record them."""
         self._send = wrap(self._send)
@@ -152,6 +159,11 @@ class Exchange:
     async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+async def _never() -> MutableMapping[str, Any]:
+    """Waits for a message of a client that is not there."""
+    return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
 
 def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -33,7 +33,7 @@ from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
-from toolcaddie.doors.gateway.idempotency import HEADER, Once, has_intended_call, key_refusal, new_run_id
+from toolcaddie.doors.gateway.idempotency import HEADER, Once, Run, has_intended_call, key_refusal, new_run_id
 from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
@@ -72,6 +72,8 @@ class Serving:
     bounds: Bounds = DEFAULT
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Names of models by other names that clients may use for them."""
+    default_model: str = ""
+    """The model of requests that name none; empty: they are refused."""
     pinned: tuple[str, ...] = ()
     """Names and patterns of tools that are always sent."""
 
@@ -100,6 +102,7 @@ class ModelHandler:
         self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None
         self._forward_path = wire.upstream_path
         self._aliases = serving.aliases
+        self._default_model = serving.default_model
         self._pinned = serving.pinned
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
@@ -123,7 +126,7 @@ class ModelHandler:
         large = len(body) >= LARGE
         open_envelope = partial(self._wire.open, body, self._bounds)
         envelope = await aside(open_envelope) if large else open_envelope()
-        if self._aliases and (renamed := with_model(envelope, self._aliases)) is not None:
+        if (renamed := with_model(envelope, self._aliases, self._default_model)) is not None:
             envelope, body = renamed
         opened = await self._opened(exchange, envelope, caller)
         if opened is not envelope:
@@ -139,20 +142,29 @@ class ModelHandler:
             request, tools = await aside(read_request) if large else read_request()
             share.give()
             headers = self._headers(exchange, keyed=keyed, once=False)
-            run = partial(
-                self._run,
-                door_request=request,
-                tools=tools,
-                envelope=envelope,
-                use_catalog=self._joins_catalog(exchange, envelope),
-                principal=principal,
-                headers=headers,
+            run = self._scheduled(
+                partial(
+                    self._run,
+                    door_request=request,
+                    tools=tools,
+                    envelope=envelope,
+                    use_catalog=self._joins_catalog(exchange, envelope),
+                    principal=principal,
+                    headers=headers,
+                ),
+                request,
+                envelope,
+                principal,
             )
             if HEADER in exchange.headers:
                 client_key = b"" if keyed else self._client_key(exchange)
                 await self._once.answer(exchange, body, principal, run, client_key=client_key)
             else:
                 await exchange.while_connected(run(exchange, run_id=new_run_id()))
+
+    def _scheduled(self, run: Run, door_request: DoorRequest, envelope: Envelope, principal: Principal) -> Run:
+        """Returns the function that answers the request. A door may let the run continue after the answer."""
+        return run
 
     async def _opened(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> Envelope:
         """Returns the request as it is answered. A door with a memory of its own adds what a request refers to."""

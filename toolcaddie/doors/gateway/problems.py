@@ -35,6 +35,14 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
 
+class RefusedError(ToolcaddieError):
+    """A request that the gateway refuses with `problem`, before anything was done for it."""
+
+    def __init__(self, refusal: Problem) -> None:
+        super().__init__(refusal.message)
+        self.problem = refusal
+
+
 def problem(
     status: int,
     message: str,
@@ -71,6 +79,8 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
     client gets the provider's own error only if the client itself sent that key.
     """
     match error:
+        case RefusedError():
+            return error.problem
         case ProviderAuthError() if own_upstream_key:
             return problem(
                 502, "the upstream provider refused the gateway's key", kind="upstream_error", code="upstream_auth"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.gateway.access import key_headers
+from toolcaddie.doors.gateway.background import BackgroundResponses, Job
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.handler import STREAM_HEADERS
 from toolcaddie.doors.gateway.listing import listed, page_of, query_of
 from toolcaddie.doors.gateway.passing import Passing
 from toolcaddie.doors.gateway.problems import problem
@@ -15,16 +19,29 @@ from toolcaddie.doors.gateway.router import Caller, Route
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, owner_of
 from toolcaddie.wires import responses
 from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.responses.replay import replayed
 
 Answer = Callable[[Exchange, StoredResponse, Owner], Awaitable[None]]
+
+_LOOK_SECONDS = 0.5
+"""Seconds between two looks at a response that another process makes."""
+_WAITING = b": the response is still being made\n\n"
+"""A comment in an event stream, so that no proxy takes the connection for a dead one."""
 
 
 class ResponsePages:
     """Answers requests about stored responses. If a response is not stored here, the upstream is asked, if `passing` allows it.
     `identified` returns the principal in whose name a request is answered."""
 
-    def __init__(self, stored: StoredResponses, passing: Passing, identified: Callable[[Principal], Principal]) -> None:
+    def __init__(
+        self,
+        stored: StoredResponses,
+        background: BackgroundResponses,
+        passing: Passing,
+        identified: Callable[[Principal], Principal],
+    ) -> None:
         self._stored = stored
+        self._background = background
         self._passing = passing
         self._identified = identified
 
@@ -42,7 +59,7 @@ class ResponsePages:
             owner = owner_of(exchange, self._identified(caller.principal))
             stored = await self._stored.get(exchange.part, owner)
             if stored is not None:
-                await answer(exchange, stored, owner)
+                await answer(exchange, await self._background.current(stored, owner), owner)
             elif self._passing.may_accept(method, exchange.path) and self._passing.accepts(method, exchange, caller):
                 await self._passing.handle(method, exchange, caller)
             else:
@@ -55,20 +72,61 @@ class ResponsePages:
 
     async def _show(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
         if query_of(exchange).get("stream") == "true":
-            message = "a stored response is returned whole; leave out 'stream'"
-            await exchange.refuse(problem(400, message, kind="invalid_request_error", param="stream"))
+            await self._stream(exchange, stored, owner)
+        else:
+            await exchange.answer(200, ENCODER.encode(stored.response), {})
+
+    async def _stream(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
+        """Streams the events of a response, those after `starting_after` if the query names one."""
+        after = query_of(exchange).get("starting_after", "-1")
+        if not re.fullmatch(r"-1|[0-9]{1,9}", after):
+            message = "'starting_after' must be the sequence_number of an event"
+            await exchange.refuse(problem(400, message, kind="invalid_request_error", param="starting_after"))
             return
-        await exchange.answer(200, ENCODER.encode(stored.response), {})
+        job = self._background.job(exchange.part, owner)
+        await exchange.start(200, STREAM_HEADERS)
+        if job is not None and job.streams:
+            await exchange.while_connected(_follow(exchange, job, int(after) + 1))
+        else:
+            await exchange.while_connected(self._replay(exchange, stored, owner, int(after) + 1))
+
+    async def _replay(self, exchange: Exchange, stored: StoredResponse, owner: Owner, place: int) -> None:
+        """Streams the events of a response once it has ended, from a place on: as they were sent, or made from the response."""
+        current: StoredResponse | None = stored
+        while current is not None and current.unfinished:
+            await exchange.write(_WAITING)
+            await asyncio.sleep(_LOOK_SECONDS)
+            current = await self._stored.get(exchange.part, owner)
+            current = None if current is None else await self._background.current(current, owner)
+        if current is None:  # it was deleted meanwhile
+            await exchange.write(b"", more=False)
+            return
+        sent = await self._stored.events(exchange.part, owner)
+        events = sent or replayed(ENCODER.encode(current.response), who="this server")
+        pieces = [event + b"\n\n" for event in events.split(b"\n\n") if event]
+        await exchange.write(b"".join(pieces[place:]), more=False)
 
     async def _delete(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
         await self._stored.delete(exchange.part, owner)
+        self._background.stop(exchange.part, owner)
         body = {"id": exchange.part, "object": "response", "deleted": True}
         await exchange.answer(200, ENCODER.encode(body), {})
 
     async def _cancel(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
-        message = "Only a response with 'background' can be cancelled, and this one is complete."
-        await exchange.refuse(problem(400, message, kind="invalid_request_error", code="not_cancellable"))
+        """Cancels a background response; one that has ended is returned as it is."""
+        if stored.response.get("background") is not True:
+            message = "Only a response with 'background' can be cancelled."
+            await exchange.refuse(problem(400, message, kind="invalid_request_error", code="not_cancellable"))
+            return
+        current = await self._background.cancel(stored, owner) if stored.unfinished else stored
+        await exchange.answer(200, ENCODER.encode(current.response), {})
 
     async def _input(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
         items = [{"id": f"item_{exchange.part}_{place}", **listed(item)} for place, item in enumerate(stored.input)]
         await exchange.answer(200, ENCODER.encode(page_of(items, query_of(exchange))), {})
+
+
+async def _follow(exchange: Exchange, job: Job, place: int) -> None:
+    async for data in job.follow(place):
+        await exchange.write(data)
+    await exchange.write(b"", more=False)

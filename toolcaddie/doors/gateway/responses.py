@@ -5,6 +5,7 @@ The upstream is told to store nothing, except for requests that are passed on wi
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,8 +14,10 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope
+from toolcaddie.doors.gateway.background import BackgroundResponses, Job
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.handler import STREAM_HEADERS, ModelHandler, Serving
+from toolcaddie.doors.gateway.idempotency import Run
 from toolcaddie.doors.gateway.onward import read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, items_of, owner_of
@@ -23,11 +26,26 @@ from toolcaddie.ports.wires import DoorWire, StreamWriter
 from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER, field_value
 from toolcaddie.wires.responses.replay import replayed
+from toolcaddie.wires.responses.replies import begun_response
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"
+_JOB = "job"
+"""Name of the background job in the context of its request."""
+_NOT_SENT = (_PREVIOUS, "store", "background")
+"""Fields of a request that its run does not send to the upstream as they are."""
+_CONTINUED = ("completed", "incomplete")
+"""Statuses of responses that can be continued."""
 _ECHOED = (
-    *("instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "temperature", "tool_choice"),
+    *(
+        "background",
+        "instructions",
+        "max_output_tokens",
+        "metadata",
+        "parallel_tool_calls",
+        "temperature",
+        "tool_choice",
+    ),
     *("top_p", "truncation", "user"),
 )
 """Fields of a request that its answer repeats."""
@@ -36,9 +54,12 @@ _ECHOED = (
 class ResponsesHandler(ModelHandler):
     """Answers the requests of the Responses door."""
 
-    def __init__(self, wire: DoorWire, serving: Serving, stored: StoredResponses) -> None:
+    def __init__(
+        self, wire: DoorWire, serving: Serving, stored: StoredResponses, background: BackgroundResponses
+    ) -> None:
         super().__init__(wire, serving)
         self._stored = stored
+        self._background = background
 
     # --- what a request refers to ------------------------------------------------------------------------------------
 
@@ -56,6 +77,9 @@ class ResponsesHandler(ModelHandler):
                 return envelope
             message = f"Previous response with id '{previous[:100]}' not found."
             raise RequestError(message, param=_PREVIOUS, code="previous_response_not_found")
+        if earlier.response.get("status") not in _CONTINUED:
+            message = f"Previous response '{previous[:100]}' is {earlier.response.get('status')}, so it has no answer."
+            raise RequestError(message, param=_PREVIOUS, code="previous_response_not_complete")
         fields = dict(envelope.fields)
         output = [_without_id(item) for item in earlier.response["output"]]
         fields["input"] = msgspec.Raw(ENCODER.encode([*earlier.input, *output, *_input_items(envelope)]))
@@ -102,16 +126,53 @@ class ResponsesHandler(ModelHandler):
     def _read_door(self, envelope: Envelope) -> DoorRequest:
         """Reads the request. An id that only the upstream can know goes to it as a parameter; `store` does not, because the
         response is stored here."""
-        if _is_background(envelope):
-            raise RequestError(
-                "'background' is not supported here; leave it out, or stream the response", param="background"
-            )
+        if not isinstance(_value(envelope, "background"), bool | None):
+            raise RequestError("'background' must be true or false", param="background")
+        if _is_background(envelope) and not self._stores(envelope):
+            message = "a background response must be stored: leave out 'store', and keep gateway.keep_responses on"
+            raise RequestError(message, param="background")
         previous = envelope.fields.get(_PREVIOUS, b"null")
-        fields = {name: value for name, value in envelope.fields.items() if name not in (_PREVIOUS, "store")}
+        fields = {name: value for name, value in envelope.fields.items() if name not in _NOT_SENT}
         request = super()._read_door(Envelope(fields))
         if bytes(previous) == b"null":
             return request
         return replace(request, params={**request.params, _PREVIOUS: field_value(previous, what=_PREVIOUS)})
+
+    def _scheduled(self, run: Run, door_request: DoorRequest, envelope: Envelope, principal: Principal) -> Run:
+        if not _is_background(envelope):
+            return run
+        return partial(self._begin, run=run, door_request=door_request, envelope=envelope, principal=principal)
+
+    async def _begin(
+        self,
+        exchange: Exchange,
+        *,
+        run_id: str,
+        lease: int | None = None,
+        run: Run,
+        door_request: DoorRequest,
+        envelope: Envelope,
+        principal: Principal,
+    ) -> None:
+        """Starts the run in the background, and answers with the unfinished response, or with the stream of its events."""
+        owner = self._owner(exchange, principal)
+        begun = begun_response(self._head(exchange, door_request, run_id, envelope))
+        upstream = _value(envelope, _PREVIOUS) or ""
+        stored = StoredResponse(input=_input_items(envelope), response=begun, upstream=upstream)
+
+        async def work(job: Job) -> None:
+            other = exchange.detached(job.send)
+            other.context[_JOB] = job
+            await run(other, run_id=run_id, lease=job.stored.lease)
+
+        job = await self._background.begin(work, stored, owner, streams=door_request.stream)
+        if not door_request.stream:
+            await exchange.answer(200, ENCODER.encode({**begun, "status": "queued"}), {"x-toolcaddie-run": run_id})
+            return
+        await exchange.start(200, STREAM_HEADERS | {"x-toolcaddie-run": run_id})
+        async for data in job.follow():
+            await exchange.write(data)
+        await exchange.write(b"", more=False)
 
     def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
         head = super()._head(exchange, door_request, run_id, envelope)
@@ -130,6 +191,10 @@ class ResponsesHandler(ModelHandler):
             return
         response = msgspec.json.decode(answer) if isinstance(answer, bytes) else getattr(answer, "response", None)
         if not isinstance(response, dict):
+            return
+        job: Job | None = exchange.context.get(_JOB)
+        if job is not None:
+            await self._background.finish(job, response)
             return
         upstream = _value(envelope, _PREVIOUS) or ""
         stored = StoredResponse(input=_input_items(envelope), response=response, upstream=upstream)

@@ -74,7 +74,7 @@ class Elsewhere(Protocol):
 
 class Router:
     """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table.
-    `mounts`: other applications by path, which authenticate their clients themselves."""
+    `mounts`: other applications by path, which authenticate their clients themselves. `closing`: see `close`."""
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class Router:
         bounds: Bounds,
         elsewhere: Elsewhere | None = None,
         mounts: Mapping[str, App] | None = None,
+        closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
         for route in routes:
@@ -97,6 +98,12 @@ class Router:
         self._own_upstream_key = own_upstream_key
         self._bounds = bounds
         self._mounts = mounts or {}
+        self._closing = closing
+
+    async def close(self) -> None:
+        """Ends the work that continues after its request was answered."""
+        if self._closing is not None:
+            await self._closing()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

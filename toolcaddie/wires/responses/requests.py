@@ -187,7 +187,8 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
     for name in _STORED:
         if fields.get(name) is not None:
             raise RequestError(
-                f"'{name}' refers to something stored on the server, and nothing is stored here; send all of 'input'",
+                f"'{name}' refers to something that only the provider stores, and the tools for this request are selected "
+                "here; send all of it in 'instructions' and 'input'",
                 param=name,
             )
     if not isinstance(fields.get("stream"), bool | None):
