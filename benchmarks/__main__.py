@@ -25,6 +25,7 @@ from benchmarks import (
     provider,
     selection,
     tool_config_goals,
+    workers,
 )
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "mcp_calls": mcp_calls.main,
     "doors": doors.main,
     "openapi": openapi.main,
+    "workers": workers.main,
     "costs": costs.main,
 }
 

@@ -203,8 +203,11 @@ def test_a_worker_that_is_killed_under_load_comes_back_and_the_other_one_goes_on
 def test_workers_end_by_themselves_when_their_parent_is_killed(two: Process) -> None:
     """The last test of this server."""
     processes = psutil.Process(two.process.pid).children(recursive=True)
+    metrics = Path(workers_of(two)[0].environ()["PROMETHEUS_MULTIPROC_DIR"])
+    assert metrics.is_dir()
     two.kill()
     until(lambda: not any(process.is_running() for process in processes))
+    assert not metrics.exists()
 
 
 def _listens(server: Process) -> bool:

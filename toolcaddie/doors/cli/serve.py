@@ -6,9 +6,10 @@ import asyncio
 import gc
 import os
 import secrets
+import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ from toolcaddie.app.pruning import pruned
 from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.doors.cli.accepting import Acceptor, Share
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
@@ -42,7 +44,7 @@ from toolcaddie.doors.cli.options import (
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
-from toolcaddie.doors.cli.workers import Report, Workers
+from toolcaddie.doors.cli.workers import SPAWN, Report, Workers, parent_is_gone
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
@@ -89,6 +91,8 @@ class _Common:
     """The secret that seals the state of waiting MCP calls."""
     metrics: str
     """The folder of the metrics."""
+    counts: MutableSequence[int]
+    """The number of connections of each worker."""
 
 
 @click.command(
@@ -134,6 +138,7 @@ def _serve_alone(
     announce: Callable[..., None],
     *,
     common: _Common | None = None,
+    share: Share | None = None,
     prunes: bool = True,
 ) -> None:
     """Serves requests in this process until a signal stops the server. For the parameters, see `_serve`."""
@@ -151,7 +156,7 @@ def _serve_alone(
     )
     more_files(settings.bounds.connections)  # each connection needs an open file
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_serve(settings, config, listener, announce, common, prunes=prunes))
+        runner.run(_serve(settings, config, listener, announce, common, share, prunes=prunes))
 
 
 def _serve_with_workers(settings: Settings, listener: socket.socket, announcement: Callable[..., Any]) -> None:
@@ -159,7 +164,8 @@ def _serve_with_workers(settings: Settings, listener: socket.socket, announcemen
     state_key = state_key_of(settings.mcp) or secrets.token_urlsafe(_KEY_BYTES)
     with TemporaryDirectory(prefix="toolcaddie-metrics-", ignore_cleanup_errors=True) as metrics:
         os.environ[_METRICS_VARIABLE] = metrics  # workers inherit it, and count in files of this folder
-        common = _Common(state_key=state_key, metrics=metrics)
+        counts = SPAWN.RawArray("q", settings.server.workers)
+        common = _Common(state_key=state_key, metrics=metrics, counts=counts)
         workers = Workers(
             _work,
             (settings, listener, common, announcement),
@@ -185,8 +191,12 @@ def _work(
     def ready(*about: Any, **more: Any) -> None:
         report(announcement(*about, **more))
 
-    with closing(listener):
-        _serve_alone(settings, listener, ready, common=common, prunes=number == 1)
+    try:
+        share = Share(listener=listener, counts=common.counts, place=number - 1)
+        _serve_alone(settings, listener, ready, common=common, share=share, prunes=number == 1)
+    finally:
+        if parent_is_gone():
+            shutil.rmtree(common.metrics, ignore_errors=True)  # otherwise the parent removes it
 
 
 async def _serve(
@@ -195,13 +205,15 @@ async def _serve(
     listener: socket.socket,
     announce: Callable[..., None],
     common: _Common | None,
+    share: Share | None,
     *,
     prunes: bool,
 ) -> None:
     """Opens the runtime and the database, and serves requests until a signal stops the server.
 
     `listener`: the bound socket. `announce` is called with the facts to announce once the server listens. `common`: what all
-    workers have in common; None: this is the only process. `prunes`: True if this process removes old runs.
+    workers have in common, and `share` this worker's part; None: this is the only process. `prunes`: True if this process
+    removes old runs.
     """
     async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
         if prunes:
@@ -228,8 +240,9 @@ async def _serve(
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),
             stopping=door.end_streams,
             cutting=parts.runtime.begin_shutdown,
+            share=share,
         )
-        await server.serve(sockets=[listener])
+        await server.serve(sockets=[listener] if share is None else [])
 
 
 def _joined_metrics(folder: str) -> CollectorRegistry:
@@ -296,8 +309,12 @@ class _Server(uvicorn.Server):
         started: Callable[[], None],
         stopping: Callable[[], None],
         cutting: Callable[[], None],
+        share: Share | None,
     ) -> None:
+        """`share`: the listener that this process shares with other workers; None: uvicorn has one of its own."""
         super().__init__(config)
+        self._share = share
+        self._acceptor: Acceptor | None = None
         self._on_started = started
         self._on_stopping = stopping
         self._on_cutting = cutting
@@ -305,11 +322,27 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._share is not None:
+            self._acceptor = Acceptor(self._share, self._protocol, lambda: len(self.server_state.connections))
+            self._acceptor.start()
         self._on_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called by uvicorn ten times in a second."""
+        if self._acceptor is not None:
+            self._acceptor.count()
+        return await super().on_tick(counter)
+
+    def _protocol(self) -> asyncio.Protocol:
+        """Returns the protocol of a new connection, as uvicorn makes it."""
+        make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stops the server. Open requests have `GRACE_SECONDS` to end, or until a second signal; then they are cancelled, and
         `CUT_SECONDS` to send an answer and record their end."""
+        if self._acceptor is not None:
+            self._acceptor.stop()
         self._on_stopping()
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)

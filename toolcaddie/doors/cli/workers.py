@@ -296,6 +296,12 @@ def _ignored(kind: int, frame: FrameType | None) -> None:
     """Ignores a signal that the worker does not handle yet."""
 
 
+def parent_is_gone() -> bool:
+    """Returns True in a worker whose parent was killed."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
+
+
 def _end_with_parent() -> None:
     """Waits until the parent has ended, and stops this worker like the signal of a parent."""
     parent = multiprocessing.parent_process()
