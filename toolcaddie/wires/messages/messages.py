@@ -287,6 +287,9 @@ def _read_message(item: Any, where: str) -> Iterator[Message]:
 def _checked_blocks(content: Any, where: str) -> Sequence[Mapping[str, Any]]:
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise RequestError(f"{where}: must be a string or a list of blocks", param=where)
+    for place, block in enumerate(content):
+        if not isinstance(block.get("type"), str):
+            raise RequestError(f"{where}.{place}.type: must name the type of the block", param=f"{where}.{place}.type")
     return content
 
 

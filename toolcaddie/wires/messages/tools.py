@@ -220,6 +220,6 @@ def read_choice(choice: Any) -> Any:
     kind = choice.get("type") if isinstance(choice, Mapping) else None
     if kind == "tool" and isinstance(name := choice.get("name"), str):
         return {"type": "function", "function": {"name": name}}
-    if kind not in _READ_MODES:
+    if not isinstance(kind, str) or kind not in _READ_MODES:
         raise RequestError(f"tool_choice: unknown choice {quoted(choice)}", param="tool_choice")
     return _READ_MODES[kind]
