@@ -149,5 +149,5 @@ class Client:
         """Returns the request as the wire writes it, and the author of the answer, `provider:model`."""
         model = request.model or self.default_model
         author = f"{self.name}:{model}"
-        request = for_wire(request, self._wire.name)
+        request = for_wire(request, self._wire.name, model)
         return self._wire.write_request(request, model=model, author=author, stream=stream), author

@@ -26,10 +26,12 @@ from toolcaddie.providers.wrapping import (
     closing,
     error_line,
     tool_name,
+    wire_of,
     with_attempts,
 )
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
+from toolcaddie.wires.foreign import for_wire
 
 log = Logger(__name__)
 
@@ -134,12 +136,13 @@ class ForcedAttempts:
         """Returns the request of an attempt. The first attempt has no note; each later one has one note."""
         if step == "schema":
             return self._schema_request()
-        request = self.request
-        params = self.escalation.params(step)
+        request, params = self.request, self.escalation.params(step)
+        if params:  # under the names of the provider's API, so the others must be under these names too
+            request = for_wire(request, wire_of(self.entry.provider), request.model)
+            request = replace(request, params={**(request.params or {}), **params})
         return replace(
             request,
             messages=request.messages if number == 1 else enhanced(request.messages, NOTE),
-            params={**(request.params or {}), **params} if params else request.params,
             tool_choice=self._choice(step),
         )
 

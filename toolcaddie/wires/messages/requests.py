@@ -19,6 +19,7 @@ from toolcaddie.wires.messages.content import Block
 from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation, read_conversation
 from toolcaddie.wires.messages.schemas import output_schema
 from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, quoted, read_choice, write_array
+from toolcaddie.wires.neutral import is_neutral
 
 WHAT = "a messages request"
 """Name of a request in error messages."""
@@ -30,7 +31,7 @@ _EPHEMERAL = {"type": "ephemeral"}
 _MEANINGLESS = frozenset(
     {
         *("stream", "stream_options"),  # streaming is set separately, and usage is always reported
-        *("store", "prediction", "seed"),  # hints that the API does not know and an answer does not need
+        *("store", "prediction", "seed", "verbosity"),  # hints that the API does not know and an answer does not need
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is controlled by marks
         "parallel_tool_calls",  # part of `tool_choice`
     }
@@ -90,7 +91,7 @@ def write_request(
 
 def _take_params(body: Block, params: Mapping[str, Any]) -> None:
     for name, value in params.items():
-        if value is None or name in _MEANINGLESS:
+        if name in _MEANINGLESS or is_neutral(name, value):
             continue
         translate = _TRANSLATIONS.get(name)
         if translate is None:

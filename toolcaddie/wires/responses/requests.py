@@ -14,6 +14,7 @@ from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.neutral import is_neutral
 from toolcaddie.wires.responses.messages import Conversation, ToolForms, read_items
 from toolcaddie.wires.responses.own_forms import chosen, grouped, internal_name, loaded_tools
 
@@ -25,16 +26,6 @@ _ANSWER = "answer"
 _HINTS = frozenset({"seed", "prediction", "stream", "stream_options"})
 """Parameters of chat completions that are omitted: the provider may ignore a seed and a prediction anyway, and the fields for
 streaming are set separately."""
-_NEUTRAL: dict[str, Any] = {
-    "n": 1,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "logprobs": False,
-    "logit_bias": {},
-    "modalities": ["text"],
-}
-"""Parameters that this API does not know, with the value that has no effect, which is omitted. Any other value is sent, and the
-API names it in its error."""
 _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _NESTED = {
     "reasoning_effort": ("reasoning", "effort"),
@@ -95,7 +86,7 @@ def _settings(params: Mapping[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     nested: list[tuple[str, str, Any]] = []
     for name, value in params.items():
-        if value is None or name in _HINTS or (name in _NEUTRAL and value == _NEUTRAL[name]):
+        if name in _HINTS or is_neutral(name, value):
             continue
         if name in _NESTED:
             nested.append((*_NESTED[name], value))
