@@ -50,7 +50,7 @@ def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) 
     """Returns the provider of the classifying model, with its own key. Without an address of its own, it has the address and API
     of the model that answers requests."""
     stage = settings.classifier
-    variable, instead = stage.key_env, "leave out classifier.key_env"
+    variable, instead = stage.key_env, "omit classifier.key_env"
     key = None if variable is None else parts.secrets.require(variable, what="the classifier's key", instead=instead)
     name, url = OPENAI, stage.url
     if url is None:  # its own key, but the address and the API of the model that answers requests

@@ -27,7 +27,7 @@ OPENAI = "openai"
 
 SECRETS = Secrets()
 
-_LEAVE_OUT = "leave out --upstream-key-env (upstream.key_env)"
+_LEAVE_OUT = "omit --upstream-key-env (upstream.key_env)"
 
 _TUNED = "ft"
 """The only prefix with a colon in the names of OpenAI's own models."""

@@ -3,6 +3,10 @@ address is wrong. `router` adds the advice to the error 404."""
 
 from __future__ import annotations
 
+PASSED = (
+    "other requests below /v1 are passed on only with the client's own key for the upstream, or if the setting "
+    "gateway.passed lists them"
+)
 _CHAT = "/chat/completions"
 _BASE = "set its base address to this server's, with /v1 at the end"
 
@@ -34,8 +38,5 @@ def advice(path: str) -> str:
         if path.endswith(ends):
             return sentence
     if path.startswith("/v1/"):
-        return (
-            "other paths below /v1 are passed on only with the client's own key for the upstream, or if the setting "
-            "gateway.passed lists them; chat completions are at /v1/chat/completions"
-        )
+        return f"{PASSED}; chat completions are at /v1/chat/completions"
     return "chat completions are at /v1/chat/completions"

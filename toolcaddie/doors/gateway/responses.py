@@ -129,7 +129,7 @@ class ResponsesHandler(ModelHandler):
         if not isinstance(_value(envelope, "background"), bool | None):
             raise RequestError("'background' must be true or false", param="background")
         if _is_background(envelope) and not self._stores(envelope):
-            message = "a background response must be stored: leave out 'store', and keep gateway.keep_responses on"
+            message = "a background response must be stored: omit 'store', and keep gateway.keep_responses on"
             raise RequestError(message, param="background")
         previous = envelope.fields.get(_PREVIOUS, b"null")
         fields = {name: value for name, value in envelope.fields.items() if name not in _NOT_SENT}

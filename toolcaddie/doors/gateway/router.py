@@ -16,7 +16,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, repeated_header
-from toolcaddie.doors.gateway.elsewhere import advice
+from toolcaddie.doors.gateway.elsewhere import PASSED, advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
 from toolcaddie.ports.wires import DoorWire
@@ -118,7 +118,7 @@ class Router:
         exchange = Exchange(scope, receive, send, wire=wire, bounds=self._bounds, part=part)
         try:
             if route is None:
-                await self._other(exchange, scope, known=bool(methods))
+                await self._other(exchange, scope, methods)
                 return
             has_body = route.method == "POST"
             caller = (
@@ -163,8 +163,9 @@ class Router:
             return principal
         return Caller(principal=principal, keyed=await self._access.has_keys())
 
-    async def _other(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
-        """Answers a request without a route: passes it on if that is allowed, else refuses it."""
+    async def _other(self, exchange: Exchange, scope: Scope, methods: Collection[str]) -> None:
+        """Answers a request without a route: passes it on if that is allowed, else refuses it. `methods`: those with which its
+        path has routes."""
         method, elsewhere = scope["method"], self._elsewhere
         if elsewhere is not None and elsewhere.may_accept(method, scope["path"]):
             has_body = method not in ("GET", "HEAD", "DELETE")
@@ -172,17 +173,18 @@ class Router:
             if not isinstance(caller, Problem) and elsewhere.accepts(method, exchange, caller):
                 await elsewhere.handle(method, exchange, caller)
                 return
-        await self._miss(exchange, scope, known=known)
+        await self._miss(exchange, scope, methods)
 
-    async def _miss(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
-        """Answers a request without a route. `known`: True if its path has a route for another method.
+    async def _miss(self, exchange: Exchange, scope: Scope, methods: Collection[str]) -> None:
+        """Answers a request without a route. `methods`: those with which its path has routes.
 
         A path with a superfluous slash at its end is redirected to the route without the slash.
         """
         path: str = scope["path"]
-        if known:
-            message = f"{scope['method']} is not allowed here"
-            await exchange.refuse(problem(405, message, kind="invalid_request_error"))
+        if methods:
+            allowed = ", ".join(sorted(methods))
+            message = f"{scope['method']} is not allowed at {path[:200]}, only {allowed}; {PASSED}"
+            await exchange.refuse(problem(405, message, kind="invalid_request_error", headers={"allow": allowed}))
         elif path.endswith("/") and "GET" in self._routes.get(path.rstrip("/"), {}):
             query = f"?{exchange.query.decode('latin-1')}" if exchange.query else ""
             await exchange.answer(307, b"", {"location": f"{path.rstrip('/')}{query}"})
