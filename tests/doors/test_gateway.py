@@ -833,8 +833,8 @@ async def test_a_host_that_only_looks_like_this_machine_is_refused(tmp_path: Pat
         async with session.get(f"{served.base_url}/v1/models", headers={"origin": "http://["}) as answer:
             assert answer.status == 403
         async with session.post(f"{served.base_url}/v1/models", json={}) as answer:
-            assert (answer.status, answer.headers["allow"]) == (405, "GET")
-            assert "POST is not allowed at /v1/models, only GET" in (await answer.json())["error"]["message"]
+            assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+            assert "POST is not allowed at /v1/models, only GET, HEAD" in (await answer.json())["error"]["message"]
 
 
 async def test_an_upstream_that_fails_after_a_tool_ran_is_not_asked_again_by_the_client(tmp_path: Path) -> None:
