@@ -278,7 +278,9 @@ def _options(factory: Factory) -> Mapping[str, Any]:
     """Returns the optional settings that the factory takes as `**options: Unpack[Options]`, and their types."""
     rest = _rest(factory)
     kind = None if rest is None else _annotations(factory).get(rest)
-    return typing.get_type_hints(typing.get_args(kind)[0]) if typing.get_origin(kind) is typing.Unpack else {}
+    if typing.get_origin(kind) is not typing.Unpack:
+        return {}
+    return typing.get_type_hints(typing.get_args(kind)[0], include_extras=True)
 
 
 def _rest(factory: Factory) -> str | None:

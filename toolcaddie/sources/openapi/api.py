@@ -15,7 +15,7 @@ MEGABYTE = 1024 * 1024
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
-_SERVER = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?\Z")
+_SERVER = re.compile(r"https?://[^\s/@?#{}]+(/[^\s?#{}]*)?\Z")
 
 
 class Credential(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
