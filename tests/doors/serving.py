@@ -52,7 +52,8 @@ async def served(app: Any, http: Any = "auto") -> AsyncIterator[str]:
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    listening = socket.socket()
+    # With the protocol named, asyncio turns off the delay of small writes, as the product does for its connections.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.bind(("127.0.0.1", 0))
     await server.startup(sockets=[listening])
     try:

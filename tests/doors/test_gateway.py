@@ -73,33 +73,6 @@ async def collected(stream: Any) -> dict[str, Any]:
     return {"text": text, "calls": [found[index] for index in sorted(found)], "finish": finish, "usage": usage}
 
 
-async def test_a_hundred_requests_with_300_tools_all_work_where_the_provider_takes_128(tmp_path: Path) -> None:
-    tools = client_tools(300)
-
-    def model(body: Any) -> Any:
-        wanted = body["messages"][-1]["content"].split()[-1]
-        return call(wanted, {"id": "7"}) if wanted in offered(body) else call(REQUEST_MORE_TOOLS, {"query": wanted})
-
-    async with ScriptedUpstream(model) as upstream, gateway(tmp_path, upstream.base_url) as served:
-        for number in range(50):
-            wanted = tools[number * 6]["function"]["name"]
-            ask = {"model": "gpt-test", "messages": said(f"please do {wanted}"), "tools": tools}
-            plain = await served.client.chat.completions.create(**ask)
-            assert [c.function.name for c in plain.choices[0].message.tool_calls] == [wanted]
-            assert plain.choices[0].finish_reason == "tool_calls"
-            streamed = await collected(await served.client.chat.completions.create(**ask, stream=True))
-            assert [c["name"] for c in streamed["calls"]] == [wanted]
-            assert msgspec.json.decode(streamed["calls"][0]["arguments"]) == {"id": "7"}
-            assert streamed["finish"] == "tool_calls"
-        assert not upstream.refusals
-        assert len(upstream.bodies) >= 100
-        assert all(len(body["tools"]) <= 128 for body in upstream.bodies)
-        direct = openai.AsyncOpenAI(base_url=upstream.base_url, api_key="test-key", max_retries=0)
-        with pytest.raises(openai.BadRequestError, match="128"):
-            await direct.chat.completions.create(**ask)
-        await direct.close()
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_one_hidden_expansion_brings_a_tool_that_was_left_out_and_the_client_sees_no_meta_tool(
     tmp_path: Path, stream: bool

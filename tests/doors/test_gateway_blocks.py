@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -17,7 +16,7 @@ from tests.doors.wire_clients import client_of
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.openai_responses import OpenAIResponses
-from toolcaddie.testing import ScriptedUpstream, call, say
+from toolcaddie.testing import ScriptedUpstream
 
 pytestmark = pytest.mark.anyio
 
@@ -224,54 +223,3 @@ async def test_tokens_are_estimated_in_front_of_another_api(tmp_path: Path) -> N
         few = await count(model="m", messages=client.user("hello"))
         more = await count(model="m", messages=client.user("hello"), tools=client.tools(NAMES))
     assert 0 < few.input_tokens < more.input_tokens < 1000
-
-
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("door", ["responses", "messages"])
-async def test_a_hundred_requests_with_300_tools_all_work_at_every_door(
-    tmp_path: Path, door: str, stream: bool
-) -> None:
-    """The upstream takes 128 tools; the model finds the tool of the request among those that were sent, calls it, and answers
-    with its result."""
-    subjects = (
-        "invoice",
-        "parcel",
-        "meeting",
-        "ticket",
-        "recipe",
-        "flight",
-        "playlist",
-        "contract",
-        "camera",
-        "garden",
-    )
-    verbs = ("create", "delete", "list", "update", "archive", "export", "share", "print", "tag", "merge")
-    names = [
-        f"{verb}_{subject}_{place}" for place in ("home", "office", "cloud") for subject in subjects for verb in verbs
-    ]
-
-    def model(body: Any) -> Any:
-        last = body["messages"][-1]
-        if last["role"] == "tool":
-            return say(f"Result: {last['content']}")
-        wanted = (last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]).split()[-1]
-        assert wanted in [tool["function"]["name"] for tool in body["tools"]], wanted
-        return call(wanted, {"member": wanted})
-
-    async with (
-        ScriptedUpstream(model) as scripted,
-        gateway(tmp_path, scripted.base_url) as served,
-        client_of(door, served.base_url) as client,
-    ):
-
-        async def finish(name: str) -> None:
-            history = client.user(f"please use {name}")
-            first = await client.ask(history, names, stream=stream)
-            (made,) = first.calls
-            assert (made.name, made.arguments) == (name, {"member": name})
-            history += [*first.items, *client.result(made, f"{name} is done")]
-            assert (await client.ask(history, names, stream=stream)).text == f"Result: {name} is done"
-
-        for start in range(0, 100, 10):
-            await asyncio.gather(*map(finish, names[start * 3 : start * 3 + 30 : 3]))
-    assert not scripted.refusals

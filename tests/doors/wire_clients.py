@@ -65,7 +65,7 @@ class ChatClient:
     async def ask(self, history: Sequence[Any], names: Sequence[str], *, stream: bool = False, **more: Any) -> Answer:
         kwargs: dict[str, Any] = {"model": "test", "messages": list(history), **more}
         if names:
-            kwargs["tools"] = self.tools(names)
+            kwargs["extra_body"] = {"tools": self.tools(names)}  # the SDK takes 0.05 s to copy 300 tools from `tools`
         if stream:
             async with self.sdk.chat.completions.stream(**kwargs, stream_options={"include_usage": True}) as events:
                 async for _ in events:

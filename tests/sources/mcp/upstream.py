@@ -125,7 +125,8 @@ def make_server(name: str = "upstream") -> MCPServer:
 @contextlib.asynccontextmanager
 async def serving(server: MCPServer, port: int = 0, **options: Any) -> AsyncIterator[str]:
     """Serves over streamable HTTP on a real socket, and yields the address."""
-    listener = socket.socket()
+    # With the protocol named, asyncio turns off the delay of small writes.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     app = server.streamable_http_app(**options)
