@@ -70,8 +70,9 @@ def check_schema(schema: Any, *, what: str) -> None:
         raise CatalogError(_TOO_DEEP.format(what=what))
     if _refers(canonical) or b'"$id"' in canonical:
         nodes = survey(plain)
-        _refuse_outside_references(plain, nodes, what)
-        _refuse_explosion(plain, nodes, what)
+        targets = {reference: resolve(plain, reference) for node in nodes for reference in node.references}
+        _refuse_outside_references(plain, nodes, targets, what)
+        _refuse_explosion(nodes, targets, what)
     try:
         _compiled(canonical)
     except jsonschema_rs.ValidationError as error:
@@ -106,9 +107,11 @@ class _Compiled:
 
 def _compiled(canonical: bytes) -> _Compiled:
     names: tuple[str, ...] = ()
+    costly = False
     schema = msgspec.json.decode(canonical)
     if b'"pattern' in canonical:
         schema, names = patterns.set_apart(schema)
+        costly = bool(names) or any(patterns.KEYWORD in node for node in every_schema(schema))
     validator = Validator(
         schema,
         retriever=_refuse,
@@ -116,7 +119,6 @@ def _compiled(canonical: bytes) -> _Compiled:
         pattern_options=patterns.OPTIONS,
         keywords={patterns.KEYWORD: patterns.PatternKeyword},
     )
-    costly = bool(names) or any(patterns.KEYWORD in node for node in every_schema(schema))
     return _Compiled(validator=validator, refers=_refers(canonical), costly=costly, names=names)
 
 
@@ -132,11 +134,15 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"the reference {uri!r} leaves the schema; put the definition under $defs")
 
 
-def _refuse_outside_references(schema: dict[str, Any], nodes: Sequence[Node], what: str) -> None:
+def _refuse_outside_references(
+    schema: dict[str, Any], nodes: Sequence[Node], targets: Mapping[str, Any], what: str
+) -> None:
+    """Raises `CatalogError` for a reference to anything but a schema of this document. `targets`: the values to which the
+    references point."""
     schemas = {id(node.schema) for node in nodes}
     for node in nodes:
         for reference in node.references:
-            target = resolve(schema, reference)
+            target = targets[reference]
             if isinstance(target, dict) and id(target) not in schemas:
                 raise CatalogError(
                     f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} points to a value that is not a schema; put "
@@ -154,13 +160,14 @@ def _refuse_outside_references(schema: dict[str, Any], nodes: Sequence[Node], wh
             )
 
 
-def _refuse_explosion(schema: dict[str, Any], nodes: Sequence[Node], what: str) -> None:
+def _refuse_explosion(nodes: Sequence[Node], targets: Mapping[str, Any], what: str) -> None:
     """Raises `CatalogError` if more than `MAX_VISITS` schemas apply to one value when all references are followed."""
-    by_anchor = anchors(schema)
-    inside = {id(node.schema): [*node.same_place, *_targets(schema, by_anchor, node)] for node in nodes}
+    targets = {**targets, **anchors(node.schema for node in nodes)}
+    branching = [node for node in nodes if node.same_place or node.references]
+    inside = {id(node.schema): [*node.same_place, *_targets(node, targets)] for node in branching}
     visits: dict[int, int] = {}
-    for root in nodes:
-        stack: list[tuple[dict[str, Any], bool]] = [(root.schema, False)] if inside[id(root.schema)] else []
+    for root in branching:
+        stack: list[tuple[dict[str, Any], bool]] = [(root.schema, False)]
         while stack:
             node, is_expanded = stack.pop()
             children = inside.get(id(node), ())
@@ -177,9 +184,8 @@ def _refuse_explosion(schema: dict[str, Any], nodes: Sequence[Node], what: str) 
                 stack.extend((child, False) for child in children)
 
 
-def _targets(schema: dict[str, Any], by_anchor: dict[str, dict[str, Any]], node: Node) -> list[dict[str, Any]]:
-    targets = [by_anchor.get(reference) or resolve(schema, reference) for reference in node.references]
-    return [target for target in targets if isinstance(target, dict)]
+def _targets(node: Node, targets: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [target for reference in node.references if isinstance(target := targets.get(reference), dict)]
 
 
 def takes_long(schema: JsonObject, size: int) -> bool:

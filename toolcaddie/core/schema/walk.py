@@ -21,6 +21,7 @@ VALUES = frozenset({"enum", "const", "default", "examples", "example", "required
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
+_HOLDERS = (dict, list)
 _SAME_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
 """Keywords whose schemas apply to the same value as their parent."""
 
@@ -73,8 +74,13 @@ def survey(root: dict[str, Any]) -> list[Node]:
     while pending:
         schema = pending.pop()
         same_place: list[dict[str, Any]] = []
+        names: tuple[str, ...] = ()
         for keyword, value in schema.items():
-            if not isinstance(value, dict | list) or keyword in VALUES:
+            if isinstance(value, str):
+                if keyword in REFERENCES:
+                    names = (*names, value)
+                continue
+            if not isinstance(value, _HOLDERS) or keyword in VALUES:
                 continue
             if keyword in NAMED:
                 values: Iterable[Any] = value.values() if isinstance(value, dict) else ()
@@ -84,15 +90,15 @@ def survey(root: dict[str, Any]) -> list[Node]:
             pending += children
             if keyword in _SAME_PLACE:
                 same_place += children
-        nodes.append(Node(schema, tuple(references(schema)), same_place))
+        nodes.append(Node(schema, names, same_place))
     return nodes
 
 
-def anchors(root: Any) -> dict[str, dict[str, Any]]:
-    """Returns the schemas with an anchor, by `#name`."""
+def anchors(schemas: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns those of the schemas that have an anchor, by `#name`."""
     return {
         f"#{node[keyword]}": node
-        for node in every_schema(root)
+        for node in schemas
         for keyword in ("$anchor", "$dynamicAnchor")
         if isinstance(node.get(keyword), str)
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.schema.encoding import shorten
-from toolcaddie.core.schema.walk import anchors
+from toolcaddie.core.schema.walk import anchors, every_schema
 from toolcaddie.sources.names import with_digest
 from toolcaddie.sources.openapi.keywords import NAMED, ONE, PLAIN, SEVERAL, TYPES
 from toolcaddie.sources.openapi.references import target_of
@@ -165,7 +165,7 @@ class Schemas:
         if self._anchors is None:
             components = self._document.get("components")
             schemas = components.get("schemas") if isinstance(components, dict) else None
-            self._anchors = anchors({"properties": schemas if isinstance(schemas, dict) else {}})
+            self._anchors = anchors(every_schema({"properties": schemas if isinstance(schemas, dict) else {}}))
         return self._anchors.get(reference)
 
     def _nullable(self, node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
