@@ -58,23 +58,24 @@ def check_schema(schema: Any, *, what: str) -> None:
         raise CatalogError(f"{what}: the schema of a tool's arguments must have type 'object', not {quoted}")
     try:
         canonical = canonical_json(schema)
+        fingerprint = hashlib.blake2b(canonical, digest_size=16).digest()
+        if fingerprint in _accepted:
+            return
         plain = msgspec.json.decode(canonical)
     except RecursionError:
         raise CatalogError(_TOO_DEEP.format(what=what)) from None
     except (ValueError, TypeError) as error:
         raise CatalogError(f"{what}: the schema is not JSON: {shorten(_first_line(error), _MAX_MESSAGE)}") from error
-    fingerprint = hashlib.blake2b(canonical, digest_size=16).digest()
-    if fingerprint in _accepted:
-        return
     if deeper_than(plain, MAX_DEPTH):
         raise CatalogError(_TOO_DEEP.format(what=what))
     if _refers(canonical) or b'"$id"' in canonical:
         nodes = survey(plain)
         targets = {reference: resolve(plain, reference) for node in nodes for reference in node.references}
         _refuse_outside_references(plain, nodes, targets, what)
-        _refuse_explosion(nodes, targets, what)
+        if not _is_chain(nodes):
+            _refuse_explosion(nodes, targets, what)
     try:
-        _compiled(canonical)
+        _compiled(canonical, plain)
     except jsonschema_rs.ValidationError as error:
         raise CatalogError(f"{what}: invalid JSON Schema: {_sentence(error, error.message)}") from error
     if len(_accepted) >= _MOST_ACCEPTED:
@@ -105,11 +106,11 @@ class _Compiled:
     """Such patterns in the `patternProperties` of the schema."""
 
 
-def _compiled(canonical: bytes) -> _Compiled:
+def _compiled(canonical: bytes, schema: Any) -> _Compiled:
+    """Returns the validator of a schema, which is passed in both forms and may be changed."""
     names: tuple[str, ...] = ()
     costly = False
-    schema = msgspec.json.decode(canonical)
-    if b'"pattern' in canonical:
+    if b"pattern" in canonical:
         schema, names = patterns.set_apart(schema)
         costly = bool(names) or any(patterns.KEYWORD in node for node in every_schema(schema))
     validator = Validator(
@@ -123,7 +124,9 @@ def _compiled(canonical: bytes) -> _Compiled:
 
 
 # A validator takes 20 KB and 25 us, so those of called tools are cached, not those of all loaded ones.
-_compile = lru_cache(maxsize=2_048)(_compiled)
+@lru_cache(maxsize=2_048)
+def _compile(canonical: bytes) -> _Compiled:
+    return _compiled(canonical, msgspec.json.decode(canonical))
 
 
 def _refers(canonical: bytes) -> bool:
@@ -158,6 +161,12 @@ def _refuse_outside_references(
                 f"{what}: $id {shorten(node.schema['$id'], _MAX_MESSAGE)!r} inside the schema changes what its references "
                 "mean; omit it"
             )
+
+
+def _is_chain(nodes: Sequence[Node]) -> bool:
+    """Returns True if each schema leads to at most one other for the same value, and there are so few that following them all is
+    quick. Most schemas are so, and need no closer look."""
+    return len(nodes) <= MAX_VISITS and all(len(node.same_place) + len(node.references) <= 1 for node in nodes)
 
 
 def _refuse_explosion(nodes: Sequence[Node], targets: Mapping[str, Any], what: str) -> None:
@@ -227,17 +236,20 @@ def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
 
 def deeper_than(value: Any, levels: int) -> bool:
     """Returns True if objects and lists are nested more than `levels` deep."""
-    nodes = [value]
+    holders = [value] if isinstance(value, _HOLDERS) else []
     for _ in range(levels):
-        nodes = [
+        holders = [
             child
-            for node in nodes
-            if isinstance(node, dict | list | tuple)
-            for child in (node.values() if isinstance(node, dict) else node)
+            for holder in holders
+            for child in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(child, _HOLDERS)
         ]
-        if not nodes:
+        if not holders:
             return False
-    return any(isinstance(node, dict | list | tuple) for node in nodes)
+    return bool(holders)
+
+
+_HOLDERS = (dict, list, tuple)
 
 
 def _first_error(validator: Validator, arguments: Any) -> jsonschema_rs.ValidationError:

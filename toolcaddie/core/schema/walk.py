@@ -110,7 +110,10 @@ def steps(reference: str) -> list[str] | None:
         return []
     if not reference.startswith("#/"):
         return None
-    return [unquote(step).replace("~1", "/").replace("~0", "~") for step in reference[2:].split("/")]
+    keys = reference[2:].split("/")
+    if "%" in reference or "~" in reference:
+        return [unquote(key).replace("~1", "/").replace("~0", "~") for key in keys]
+    return keys
 
 
 def resolve(root: Any, reference: str) -> Any:

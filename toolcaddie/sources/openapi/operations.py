@@ -62,6 +62,7 @@ class Body(Struct, frozen=True, kw_only=True):
 class Operation(Struct, frozen=True, kw_only=True):
     method: str
     path: str
+    """The path in the document. What follows a `#` is never sent: it distinguishes operations of the same address."""
     id: str
     """The document's own id; empty: it has none."""
     summary: str
@@ -116,7 +117,7 @@ def _operation(
     document: Mapping[str, Any], item: Mapping[str, Any], path: str, method: str, node: Mapping[str, Any]
 ) -> Operation:
     """Returns one operation. Raises `CatalogError` if a parameter or the body cannot be read."""
-    if "#" in path or not path.isprintable():
+    if not path.isprintable():
         raise CatalogError("its path has characters that a path cannot have")
     return Operation(
         method=method.upper(),

@@ -80,7 +80,7 @@ def _check_required(route: Route, values: Mapping[str, Any], arguments: Mapping[
 
 
 def _path(route: Route, values: Mapping[str, tuple[Parameter, Any]]) -> str:
-    pieces = re.split(r"\{([^{}]+)\}", route.operation.path)
+    pieces = re.split(r"\{([^{}]+)\}", route.operation.path.partition("#")[0])
     literal = [quote(piece, safe="/?!$&'()*+,;=:@%") for piece in pieces[::2]]
     texts = [path_text(*values[name]) for name in pieces[1::2]]
     path = literal[0] + "".join(text + piece for text, piece in zip(texts, literal[1:], strict=True))

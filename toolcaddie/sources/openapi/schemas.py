@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolcaddie.core.errors import CatalogError
-from toolcaddie.core.schema.encoding import shorten
 from toolcaddie.core.schema.walk import anchors, every_schema
 from toolcaddie.sources.names import with_digest
+from toolcaddie.sources.openapi.cuts import WHOLE, Cut
 from toolcaddie.sources.openapi.keywords import NAMED, ONE, PLAIN, SEVERAL, TYPES
 from toolcaddie.sources.openapi.references import target_of
 from toolcaddie.util.text import visible
@@ -46,6 +46,8 @@ class Schemas:
         self._names: dict[str, str] = {}
         """Name of the definition for each reference."""
         self._definitions: dict[str, Any] = {}
+        self._cut: dict[tuple[str, Cut], Any] = {}
+        """Definitions that were cut before, because the tools of a document share them."""
         self._uses: dict[str, tuple[str, ...]] = {}
         """Names of the definitions that each definition refers to."""
         self._waiting: deque[tuple[str, Any]] = deque()
@@ -65,9 +67,9 @@ class Schemas:
             return self._reference(reference, node, used)
         return self._nullable(node, self._inner(node, used))
 
-    def definitions(self, names: Iterable[str], *, levels: int | None = None) -> dict[str, Any]:
+    def definitions(self, names: Iterable[str], *, levels: int | None = None, cut: Cut = WHOLE) -> dict[str, Any]:
         """Returns these definitions and all that they refer to, in the order of their distance. References that lead farther than
-        `levels` accept any value."""
+        `levels` accept any value. `cut`: what each definition loses."""
         self._convert_waiting()
         reached: dict[str, Any] = {}
         queue = deque((name, 0) for name in sorted(names))
@@ -76,10 +78,17 @@ class Schemas:
             if name in reached:
                 continue
             too_far = levels is not None and level > levels
-            reached[name] = {} if too_far else self._definitions[name]
+            reached[name] = {} if too_far else self._cut_definition(name, cut)
             if not too_far:
                 queue.extend((each, level + 1) for each in self._uses[name])
         return reached
+
+    def _cut_definition(self, name: str, cut: Cut) -> Any:
+        if cut == WHOLE:
+            return self._definitions[name]
+        if (name, cut) not in self._cut:
+            self._cut[name, cut] = cut.applied(self._definitions[name])
+        return self._cut[name, cut]
 
     def target(self, node: Any) -> Any:
         """Returns the schema of the document that a schema stands for, after all its references."""
@@ -266,24 +275,3 @@ def _bounds(node: dict[str, Any], schema: dict[str, Any]) -> None:
     for flag, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if node.get(flag) is True and bound in schema:
             schema[flag] = schema.pop(bound)
-
-
-def without(schema: Any, keywords: frozenset[str], *, short: int | None = None) -> Any:
-    """Returns a copy of a schema without these keywords, and with descriptions of at most `short` characters."""
-    if isinstance(schema, list):
-        return [without(each, keywords, short=short) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    copy: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in keywords:
-            continue
-        if keyword in (*NAMED, "$defs") and isinstance(value, dict):
-            copy[keyword] = {name: without(each, keywords, short=short) for name, each in value.items()}
-        elif keyword == "description" and short is not None and isinstance(value, str):
-            copy[keyword] = shorten(value, short)
-        elif keyword in PLAIN or keyword in ("required", "type", "$ref"):
-            copy[keyword] = value
-        else:
-            copy[keyword] = without(value, keywords, short=short)
-    return copy

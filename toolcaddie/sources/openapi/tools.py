@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,15 +17,18 @@ from toolcaddie.core.schema.encoding import shorten
 from toolcaddie.core.tool import Tool, ToolAnnotations
 from toolcaddie.sources.names import LONGEST, tool_names, with_digest
 from toolcaddie.sources.openapi.api import OpenApi
+from toolcaddie.sources.openapi.cuts import WHOLE, Cut
 from toolcaddie.sources.openapi.operations import Body, Operation, Parameter
 from toolcaddie.sources.openapi.patterns import matches
-from toolcaddie.sources.openapi.schemas import Schemas, without
+from toolcaddie.sources.openapi.schemas import Schemas
 from toolcaddie.sources.openapi.security import Scheme
 
 BODY = "body"
 """The argument with the body of the request."""
 
 _SHORT = 160
+_NO_PATTERNS = Cut(keywords=frozenset({"pattern", "patternProperties"}))
+_SHORT_TEXTS = Cut(keywords=frozenset({"pattern", "patternProperties", "title"}), longest_text=_SHORT)
 _READ_ONLY = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 _IDEMPOTENT = frozenset({"PUT", "DELETE", "TRACE"}) | _READ_ONLY
 
@@ -48,9 +52,8 @@ class Makers(Struct, frozen=True, kw_only=True):
 
 def names_of(operations: Sequence[Operation], prefix: str, fallback: str) -> list[str]:
     """Returns a name for each operation: its id, or its method and path; unique, and at most 64 characters long."""
-    ids = [each.id for each in operations]
-    twice = {id_ for id_ in ids if ids.count(id_) > 1} if len(set(ids)) < len(ids) else set()
-    originals = [each.title if not each.id or each.id in twice else each.id for each in operations]
+    holders = Counter(each.id for each in operations)
+    originals = [each.title if not each.id or holders[each.id] > 1 else each.id for each in operations]
     names = tool_names(prefix, originals, fallback=fallback)
     return [names[original] for original in originals]
 
@@ -156,23 +159,20 @@ def _input_schema(
     reason = _objection(whole, most)
     if not reason:
         return whole, ""
-    for shorter in _shorter(operation, parameters, makers, whole):
+    for shorter in _shorter(operation, parameters, makers):
         if not _objection(shorter, most):
             return shorter, f"the schema of {operation.title} is shortened, because {reason}"
+    bare = {"type": "object", "properties": {key: {} for key in whole["properties"]}, "additionalProperties": False}
+    bare |= {key: whole[key] for key in ("required",) if key in whole}
+    if not _objection(bare, most):
+        return bare, f"the schema of {operation.title} is shortened, because {reason}"
     return {"type": "object"}, f"the schema of {operation.title} accepts any arguments, because {reason}"
 
 
-def _shorter(
-    operation: Operation, parameters: Mapping[str, Parameter], makers: Makers, whole: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    yield without(whole, frozenset())
-    yield without(whole, frozenset({"pattern", "patternProperties"}))
-    yield without(whole, frozenset({"pattern", "patternProperties", "title"}), short=_SHORT)
-    for levels in (6, 4, 3, 2, 1, 0, -1):
-        schema = _schema(operation, parameters, makers, levels=levels)
-        yield without(schema, frozenset({"pattern", "patternProperties", "title"}), short=_SHORT)
-    bare: dict[str, Any] = {key: {} for key in whole["properties"]}
-    yield {**whole, "properties": bare, "$defs": {}}
+def _shorter(operation: Operation, parameters: Mapping[str, Parameter], makers: Makers) -> Iterator[dict[str, Any]]:
+    yield _schema(operation, parameters, makers, cut=_NO_PATTERNS)
+    for levels in (None, 6, 4, 3, 2, 1, 0, -1):
+        yield _schema(operation, parameters, makers, levels=levels, cut=_SHORT_TEXTS)
 
 
 def _objection(schema: dict[str, Any], most: int) -> str:
@@ -188,19 +188,25 @@ def _objection(schema: dict[str, Any], most: int) -> str:
 
 
 def _schema(
-    operation: Operation, parameters: Mapping[str, Parameter], makers: Makers, *, levels: int | None = None
+    operation: Operation,
+    parameters: Mapping[str, Parameter],
+    makers: Makers,
+    *,
+    levels: int | None = None,
+    cut: Cut = WHOLE,
 ) -> dict[str, Any]:
     used: set[str] = set()
     properties = {name: _property(each, makers.plain, used) for name, each in parameters.items()}
     required = [name for name, each in parameters.items() if each.required]
-    definitions = makers.plain.definitions(used, levels=levels)
+    definitions = makers.plain.definitions(used, levels=levels, cut=cut)
     body = operation.body
     if body is not None:
         maker = makers.plain if _holds_json(body) else makers.files
         used = set()
         properties[BODY] = _body_schema(body, maker, used)
-        definitions = {**definitions, **maker.definitions(used, levels=levels)}
+        definitions = {**definitions, **maker.definitions(used, levels=levels, cut=cut)}
         required += [BODY] if body.required else []
+    properties = {name: cut.applied(each) for name, each in properties.items()}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         schema["required"] = required
