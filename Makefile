@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients conformance sdk-tests openapi-documents lint bench bench-selection mutations mutants security image-test clean
+.PHONY: run test clients frameworks conformance sdk-tests openapi-documents lint bench bench-selection mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -15,6 +15,9 @@ test: $(VENV)/.dev  ## everything CI checks
 
 clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules tests/clients/agents/node_modules  ## unmodified clients against the gateway
 	$(BIN)/pytest tests/clients
+
+frameworks: $(VENV)/.dev  ## agents of three frameworks with 300 tools, a hundred requests each at every door, in some minutes
+	PYTHONPATH=. $(BIN)/python scripts/frameworks.py $(NAMES)
 
 conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
 	$(PIP) install --quiet --constraint constraints.txt --group conformance

@@ -58,5 +58,5 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     pinned |= json.loads((AI_SDK.script.parent / "package.json").read_text())["dependencies"]
     pinned |= re.findall(r"(litellm)==([0-9.]+)", (ROOT / "Makefile").read_text())
     versions = dict(_VERSION.findall(PAGE))
-    assert len(versions) == 9
+    assert len(versions) == 10
     assert versions == {name: pinned[name] for name in versions}

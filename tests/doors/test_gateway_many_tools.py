@@ -9,15 +9,12 @@ from typing import Any
 import openai
 import pytest
 
+from tests.clients.errands import HUNDRED, NAMES, needed_tool, request_for
 from tests.doors.serving import gateway
 from tests.doors.wire_clients import CLIENTS, client_of
 from toolcaddie.testing import ScriptedUpstream, call, say
 
 pytestmark = pytest.mark.anyio
-
-SUBJECTS = ("invoice", "parcel", "meeting", "ticket", "recipe", "flight", "playlist", "contract", "camera", "garden")
-VERBS = ("create", "delete", "list", "update", "archive", "export", "share", "print", "tag", "merge")
-MANY = [f"{verb}_{subject}_{place}" for place in ("home", "office", "cloud") for subject in SUBJECTS for verb in VERBS]
 
 
 def finds_its_tool(body: Any) -> Any:
@@ -25,8 +22,7 @@ def finds_its_tool(body: Any) -> Any:
     last = body["messages"][-1]
     if last["role"] == "tool":
         return say(f"Result: {last['content']}")
-    words = (last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]).split()
-    wanted = "_".join((words[1], words[3], words[5]))
+    wanted = needed_tool(last["content"] if isinstance(last["content"], str) else last["content"][0]["text"])
     assert wanted in [tool["function"]["name"] for tool in body["tools"]], wanted
     return call(wanted, {"member": wanted})
 
@@ -44,16 +40,15 @@ async def test_a_hundred_requests_with_300_tools_all_work_at_every_door(
     ):
 
         async def finish(name: str) -> None:
-            verb, subject, place = name.split("_")
-            history = client.user(f"please {verb} the {subject} at {place}")
-            first = await client.ask(history, MANY, stream=stream)
+            history = client.user(request_for(name))
+            first = await client.ask(history, NAMES, stream=stream)
             (made,) = first.calls
             assert (made.name, made.arguments) == (name, {"member": name})
             history += [*first.items, *client.result(made, f"{name} is done")]
-            assert (await client.ask(history, MANY, stream=stream)).text == f"Result: {name} is done"
+            assert (await client.ask(history, NAMES, stream=stream)).text == f"Result: {name} is done"
 
         for start in range(0, 100, 10):
-            await asyncio.gather(*map(finish, MANY[start * 3 : start * 3 + 30 : 3]))
+            await asyncio.gather(*map(finish, HUNDRED[start : start + 10]))
         assert not scripted.refusals
         assert all(len(body["tools"]) <= 128 for body in scripted.bodies)
 
@@ -62,7 +57,7 @@ async def test_the_scripted_upstream_refuses_300_tools() -> None:
     """It is as strict as the provider, so the requests above could fail."""
     async with ScriptedUpstream() as scripted, client_of("chat", scripted.base_url.removesuffix("/v1")) as client:
         with pytest.raises(openai.AuthenticationError):
-            await client.ask(client.user("hello"), MANY)
+            await client.ask(client.user("hello"), NAMES)
         client.sdk.api_key = "test-key"
         with pytest.raises(openai.BadRequestError, match="128"):
-            await client.ask(client.user("hello"), MANY)
+            await client.ask(client.user("hello"), NAMES)
