@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients frameworks conformance sdk-tests openapi-documents lint bench bench-selection mutations mutants security image-test clean
+.PHONY: run test clients frameworks conformance sdk-tests openapi-documents lint bench bench-selection mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -42,6 +42,9 @@ bench: $(VENV)/.dev  ## the figures of docs/performance.md
 bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of the labelled sets
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
+
+mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
+	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)
 
 mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see that a test fails
 	$(BIN)/python scripts/mutations.py

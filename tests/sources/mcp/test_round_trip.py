@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.mcp.using import context
+from tests.doors.processes import serving as serve_in
+from tests.sources.mcp.using import GENERATIONS, context
 from toolcaddie.sources.mcp import McpServer, McpSource
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +59,31 @@ async def test_progress_results_and_cancellation_pass_three_levels(tmp_path: Pat
         cwd=str(tmp_path),
         connect_seconds=60,
     )
+    await _passes(top, tmp_path)
+
+
+async def test_progress_results_and_cancellation_pass_three_levels_over_http(tmp_path: Path) -> None:
+    """The generations of the protocol take turns from level to level."""
+    (tmp_path / "deeptools.py").write_text(TOOLS)
+    with contextlib.ExitStack() as running:
+        settings = 'catalogs = ["python:deeptools"]\n'
+        for level, protocol in ((1, GENERATIONS[0]), (2, GENERATIONS[1]), (3, GENERATIONS[0])):
+            home = tmp_path / f"level{level}"
+            home.mkdir()
+            (home / "toolcaddie.toml").write_text(settings)
+            words = ("--mcp-mode", "all")
+            server = await asyncio.to_thread(running.enter_context, serve_in(home, *words, PYTHONPATH=str(tmp_path)))
+            url = server.base_url.removesuffix("/v1") + "/mcp"
+            settings = (
+                f'[[source]]\ntype = "mcp"\nname = "up"\nprefix = ""\ntrusted = true\nconnect_seconds = 60.0\n'
+                f"url = {json.dumps(url)}\nprotocol = {json.dumps(protocol)}\n"
+            )
+        top = McpServer(name="top", prefix="", trusted=True, url=url, protocol="2025-11-25", connect_seconds=60)
+        await _passes(top, tmp_path)
+
+
+async def _passes(top: McpServer, folder: Path) -> None:
+    """Checks that the server at the top has the tools of the lowest level, and passes progress up and cancellation down."""
     steps: list[str] = []
 
     async def listen(done: float, total: float | None, message: str) -> None:
@@ -70,9 +97,9 @@ async def test_progress_results_and_cancellation_pass_three_levels(tmp_path: Pat
         assert (result.structured, result.is_error) == ({"counted": 2}, False)
         assert steps == ["1/2 step 1", "2/2 step 2"]
         assert tools["count"].annotations.read_only is True
-        marker = tmp_path / "marker"
+        marker = folder / "marker"
         call = asyncio.create_task(source.call_tool(tools["wait"], {"marker": str(marker)}, context()))
-        await _exists(tmp_path / "marker.began")
+        await _exists(folder / "marker.began")
         call.cancel()
         await asyncio.wait({call})
         await _exists(marker)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -176,61 +173,3 @@ def test_names_are_unique_and_at_most_64_characters_long() -> None:
     assert max(map(len, names.values())) <= 64
     assert names["create.issue"].startswith("github__create_issue_")
     assert list(reversed(tool_names("github", reversed(list(names))).items())) == list(names.items())
-
-
-async def test_ten_servers_that_are_killed_and_stalled_answer_every_call(tmp_path: Path) -> None:
-    """Each of 1,000 concurrent calls ends with a result within its timeout, whatever happens to the ten servers meanwhile."""
-    script = tmp_path / "server.py"
-    script.write_text(CHAOTIC)
-    sources = [
-        McpSource(
-            McpServer(
-                name=f"s{n}",
-                command=sys.executable,
-                args=("-u", str(script), str(n)),
-                timeout=10.0,
-                protocol="2025-11-25",
-            )
-        )
-        for n in range(10)
-    ]
-    before = asyncio.all_tasks()
-    await asyncio.gather(*(source.open() for source in sources))
-    started = time.monotonic()
-
-    async def one(number: int) -> tuple[int, bool]:
-        source = sources[number % 10]
-        what = {7: "die", 11: "stall", 13: "garbage"}.get(number % 100, "echo")
-        result = await source.call_tool(source.tools()[0], {"what": what, "number": number}, context())
-        assert result.is_error or json.loads(result.text) == number
-        return number, result.is_error
-
-    outcomes = await asyncio.gather(*map(one, range(1_000)))
-    assert [number for number, _ in outcomes] == list(range(1_000))
-    assert time.monotonic() - started < 15
-    assert sum(not failed for _, failed in outcomes) >= 500
-    for source in sources:
-        assert not (await source.call_tool(source.tools()[0], {"what": "echo", "number": 1}, context())).is_error
-    await asyncio.gather(*(source.close() for source in sources))
-    assert not asyncio.all_tasks() - before
-
-
-CHAOTIC = """
-import json, os, sys
-def send(id, result): print(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}), flush=True)
-for line in sys.stdin:
-    message = json.loads(line)
-    method, id = message.get("method"), message.get("id")
-    if method == "initialize":
-        send(id, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "c", "version": "1"}})
-    elif method == "tools/list":
-        send(id, {"tools": [{"name": "do", "inputSchema": {"type": "object"}}]})
-    elif method == "tools/call":
-        arguments = message["params"]["arguments"]
-        if arguments["what"] == "die":
-            os._exit(1)
-        if arguments["what"] == "garbage":
-            print("{not json", flush=True)
-        elif arguments["what"] == "echo":
-            send(id, {"content": [{"type": "text", "text": str(arguments["number"])}]})
-"""

@@ -84,6 +84,8 @@ class Link:
         self._make_auth = make_auth
         self._questions = Questions(server, sampler, lambda: list(self._asides.values()))
         self._asides: dict[asyncio.Task[Any], list[str]] = {}
+        self._ending: set[asyncio.Task[ToolResult]] = set()
+        """Cancelled calls that still tell the server so. No caller waits: a stalled server can delay that for seconds."""
         self._places = asyncio.Semaphore(server.concurrency)
         self._session: session.Session | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -131,6 +133,8 @@ class Link:
             # The packages below may turn a cancellation into another error, so one may not be enough.
             owner.cancel()
             await asyncio.wait({owner}, timeout=_AGAIN_SECONDS)
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=_CLOSING_SECONDS)
         self.state = "closed"
 
     async def call(
@@ -344,12 +348,23 @@ class Link:
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait({task})
+            self._abandon(task)
             raise
         if task.cancelled():
             raise LinkLostError(self._shown_reason or "the connection was closed", began=True)
         return task.result()
+
+    def _abandon(self, task: asyncio.Task[ToolResult]) -> None:
+        """Cancels a task without waiting for its end."""
+        task.cancel()
+        if not task.done():
+            self._ending.add(task)
+            task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[ToolResult]) -> None:
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # read, so that asyncio does not report it: the caller has gone
 
 
 async def _with_asides(coroutine: Coroutine[Any, Any, ToolResult], asides: list[str]) -> ToolResult:

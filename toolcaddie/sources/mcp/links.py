@@ -64,15 +64,11 @@ class Links:
     async def call(
         self, definition: Definition, tool: Tool, arguments: dict[str, Any], context: RunContext
     ) -> ToolResult:
-        """Calls a tool, reads a resource or gets a prompt."""
-        seconds = tool.timeout
+        """Calls a tool, reads a resource or gets a prompt. The timeout of the tool includes the time until the server is
+        connected and until another call leaves its place."""
         try:
-            link = await self._link_of(context.principal)
-            if definition.kind == "resource":
-                return await link.read(address_of(definition.uri, arguments))
-            if definition.kind == "prompt":
-                return await link.prompt(definition.name, {name: str(value) for name, value in arguments.items()})
-            return await link.call(definition.name, arguments, seconds=seconds, on_progress=context.report_progress)
+            async with asyncio.timeout(tool.timeout):
+                return await self._called(definition, tool, arguments, context)
         except LinkLostError as error:
             if error.began:
                 return self._failed(tool, f"went away during the call, which may or may not have run: {error}")
@@ -87,6 +83,17 @@ class Links:
             return self._failed(tool, f"failed: {error}")
         except (ValueError, RuntimeError, TypeError) as error:
             return self._failed(tool, f"sent an answer that breaks the protocol: {str(error).partition(chr(10))[0]}")
+
+    async def _called(
+        self, definition: Definition, tool: Tool, arguments: dict[str, Any], context: RunContext
+    ) -> ToolResult:
+        """Uses the link of the principal. Raises whatever goes wrong."""
+        link = await self._link_of(context.principal)
+        if definition.kind == "resource":
+            return await link.read(address_of(definition.uri, arguments))
+        if definition.kind == "prompt":
+            return await link.prompt(definition.name, {name: str(value) for name, value in arguments.items()})
+        return await link.call(definition.name, arguments, seconds=tool.timeout, on_progress=context.report_progress)
 
     def _failed(self, tool: Tool, reason: str) -> ToolResult:
         return failed(f"{tool.name}: the MCP server {self._server.name!r} {visible_line(reason)[:_SHOWN]}")
