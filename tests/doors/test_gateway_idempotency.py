@@ -75,10 +75,12 @@ class Answer:
         return msgspec.json.decode(self.body)["error"]
 
 
-async def sent(served: Gateway, key: str | None = "key-1", ask: Any = ASK, **headers: str) -> Answer:
+async def sent(
+    served: Gateway, key: str | None = "key-1", ask: Any = ASK, path: str = "chat/completions", **headers: str
+) -> Answer:
     if key is not None:
         headers["idempotency-key"] = key
-    url = f"{served.base_url}/v1/chat/completions"
+    url = f"{served.base_url}/v1/{path}"
     async with aiohttp.ClientSession() as session, session.post(url, json=ask, headers=headers) as response:
         return Answer(response, await response.read())
 
@@ -128,6 +130,16 @@ async def test_a_key_that_was_used_with_another_body_is_refused(tmp_path: Path) 
         told = await sent(served, ask={**ASK, "temperature": 1})
     assert (told.status, told.error["code"]) == (422, "idempotency_key_reused")
     assert told.headers["x-should-retry"] == "false"
+    assert shop.paid == [7]
+
+
+async def test_a_key_that_was_used_at_another_door_is_refused_because_answers_differ_in_shape(tmp_path: Path) -> None:
+    shop, ask = Shop(), {**ASK, "max_tokens": 100}
+    async with shop_of(tmp_path, paying(), shop) as served:
+        first = await sent(served, ask=ask)
+        told = await sent(served, ask=ask, path="messages")
+    assert (first.status, told.status) == (200, 422)
+    assert "was used with another request" in told.error["message"]
     assert shop.paid == [7]
 
 

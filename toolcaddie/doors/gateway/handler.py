@@ -158,7 +158,8 @@ class ModelHandler:
             )
             if HEADER in exchange.headers:
                 client_key = b"" if keyed else self._client_key(exchange)
-                await self._once.answer(exchange, body, principal, run, client_key=client_key)
+                door = self._wire.name
+                await self._once.answer(exchange, body, principal, run, door=door, client_key=client_key)
             else:
                 await exchange.while_connected(run(exchange, run_id=new_run_id()))
 

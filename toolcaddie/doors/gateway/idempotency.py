@@ -133,18 +133,19 @@ class Once:
         """Runs of this process that have claimed a key."""
 
     async def answer(
-        self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, client_key: bytes
+        self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, door: str, client_key: bytes
     ) -> None:
         """Runs the request, or sends its stored answer or a refusal.
 
-        `client_key` is the API key that the client sent, which distinguishes clients that have the same principal; empty if it is
-        a key of the gateway, because then the principal is enough.
+        `door`: the name of the door, because the same body may be a request at two of them, with different answers. `client_key`
+        is the API key that the client sent, which distinguishes clients that have the same principal; empty if it is a key of the
+        gateway, because then the principal is enough.
         """
         key = _document_key(exchange.headers[HEADER], principal, client_key)
         run_id = new_run_id()
         self._under_way.add(run_id)
         try:
-            meaning = [exchange.headers.get(name, b"") for name in _MEANING_HEADERS]
+            meaning = [door.encode(), *(exchange.headers.get(name, b"") for name in _MEANING_HEADERS)]
             digest = await aside(_digest, body, meaning) if len(body) >= LARGE else _digest(body, meaning)
             outcome = await self._claim(key, digest, run_id)
             match outcome:
@@ -309,12 +310,10 @@ def key_refusal(header: bytes) -> Problem | None:
     return problem(400, message, kind="invalid_request_error", param="idempotency-key", code="invalid_idempotency_key")
 
 
-def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
-    """Returns the digest of a request, that is, of its body and of the headers that are part of its meaning."""
-    if not any(headers):
-        return hashlib.sha256(body).digest()
+def _digest(body: bytes, meaning: Sequence[bytes]) -> bytes:
+    """Returns the digest of a request, that is, of its body and of the door and the headers that are part of its meaning."""
     digest = hashlib.sha256()
-    for part in (*headers, body):
+    for part in (*meaning, body):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.digest()
 
@@ -332,7 +331,7 @@ def _document_key(key: bytes, principal: Principal, client_key: bytes) -> str:
 def _other_body() -> Problem:
     return problem(
         422,
-        "this idempotency key was used with another request (its body, or an x-toolcaddie header, was different); "
+        "this idempotency key was used with another request (its body, its path, or an x-toolcaddie header was different); "
         "a new request needs a new key",
         kind="invalid_request_error",
         param="idempotency-key",
