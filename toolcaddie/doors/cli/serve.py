@@ -46,7 +46,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.cli.workers import SPAWN, Report, Workers, parent_is_gone
 from toolcaddie.doors.gateway.access import Access, is_loopback
-from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.doors.mcp.door import MCPDoor
@@ -145,7 +145,7 @@ def _serve_alone(
     config = uvicorn.Config(
         _no_app,
         loop="auto",
-        http=bounded_protocol(settings.bounds),
+        http=bounded_protocol(settings.bounds, MODEL_DOORS),
         ws="none",
         log_config=None,
         log_level="warning",

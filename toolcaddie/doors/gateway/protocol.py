@@ -4,7 +4,7 @@
 
 uvicorn limits neither the size of the URL and the headers nor the time in which they arrive, and httptools joins the pieces of
 one header again and again. So the bytes are counted here before the parser sees them. A request beyond the bounds gets an error
-in OpenAI's format, and its connection is closed. The size of bodies is limited later, in `exchange`.
+in the format of its door, and its connection is closed. The size of bodies is limited later, in `exchange`.
 
 The class has these attributes from uvicorn: `cycle` is the current request with its answer, `pipeline` has the requests that wait
 for it, `flow` pauses and resumes the reading of the connection, and `connections` has all open connections of the server.
@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 import httptools
@@ -24,6 +25,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.ports.wires import DoorWire
 from toolcaddie.wires import chat
 
 resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None
@@ -56,12 +58,14 @@ class _Refused(Exception):
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `bounds` is set by `bounded_protocol`."""
+    """One connection. `bounds` and `doors`, the wires of the doors by their paths, are set by `bounded_protocol`."""
 
     bounds = Bounds()
+    doors: Mapping[str, DoorWire] = MappingProxyType({})
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.url = b""
         self._phase: _Phase = "idle"
         self._timer_phase: _Phase = "idle"
         """The phase whose duration `_timer` limits."""
@@ -309,6 +313,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # --- refusing ----------------------------------------------------------------------------------------------------
 
+    def _wire(self) -> DoorWire:
+        """Returns the wire in which the refusal of the current request is written."""
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        return next((wire for door, wire in self.doors.items() if f"{path}/".startswith(f"{door}/")), chat.WIRE)
+
     def _refuse(self, refusal: Problem) -> None:
         """Sends the refusal, unless the application is sending an answer, and closes the connection once the client has had time
         to read it.
@@ -336,21 +345,22 @@ class BoundedProtocol(HttpToolsProtocol):
         if not silent:  # part of an answer was sent, so a refusal cannot follow
             self.transport.close()
             return
-        self.transport.write(_response(refusal))
+        self.transport.write(_response(refusal, self._wire()))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.flow.resume_reading()
         self._set_timer(_LINGER, self.transport.abort)
 
 
-def bounded_protocol(bounds: Bounds) -> type[BoundedProtocol]:
-    """Returns the protocol class with these bounds, for `uvicorn.Config(http=...)`."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"bounds": bounds})
+def bounded_protocol(bounds: Bounds, doors: Mapping[str, DoorWire] = MappingProxyType({})) -> type[BoundedProtocol]:
+    """Returns the protocol class with these bounds, for `uvicorn.Config(http=...)`. Errors have the format of the door whose path
+    was asked for, otherwise OpenAI's."""
+    return type("BoundedProtocol", (BoundedProtocol,), {"bounds": bounds, "doors": doors})
 
 
-def _response(refusal: Problem) -> bytes:
-    """Returns the refusal as a whole HTTP response, in OpenAI's format."""
-    body = chat.WIRE.write_error(refusal)
+def _response(refusal: Problem, wire: DoorWire) -> bytes:
+    """Returns the refusal as a whole HTTP response."""
+    body = wire.write_error(refusal)
     fields = {
         "content-type": "application/json",
         "content-length": str(len(body)),
