@@ -124,6 +124,11 @@ async def test_a_tool_of_our_catalog_can_be_pinned_and_a_hidden_one_is_not_confi
         definition("final_answer"),
         definition("set_model_response"),
         definition("delegate_work_to_coworker"),
+        definition("delegate_task_to_member"),
+        definition("handoff", "Useful for handing off to another agent.\nAvailable agents: boss"),
+        definition("finish", "Signals the completion of the current task or conversation."),
+        definition("TodoWrite"),
+        definition("ExitPlanMode"),
     ],
     ids=lambda one: one["function"]["name"],
 )
@@ -131,6 +136,13 @@ async def test_output_tools_and_hand_offs_are_recognised(tmp_path: Path, essenti
     async with ScriptedUpstream([say("ok")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
         await ask(served, [*many_tools(200), essential])
         assert essential["function"]["name"] in names_of(upstream.bodies[0])
+
+
+async def test_an_ordinary_name_alone_is_no_output_tool(tmp_path: Path) -> None:
+    tools = [definition("finish", "Sand and varnish a table."), definition("handoff", "Give the keys to a guest.")]
+    async with ScriptedUpstream([say("ok")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        await ask(served, [*many_tools(200), *tools])
+        assert not {"finish", "handoff"} & set(names_of(upstream.bodies[0]))
 
 
 async def test_a_habit_of_naming_is_no_hand_off(tmp_path: Path) -> None:

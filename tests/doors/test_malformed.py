@@ -8,11 +8,18 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.clients.server import Stage, serving
+from tests.doors.serving import gateway
+from toolcaddie.providers.anthropic import Anthropic
+from toolcaddie.providers.gemini import Gemini
+from toolcaddie.providers.openai_responses import OpenAIResponses
+from toolcaddie.testing import AnthropicWire, GeminiWire, ResponsesWire, ScriptedUpstream, say
 
 SETTINGS = """
 [bounds]
@@ -27,6 +34,11 @@ PATHS = {
     "messages": "/v1/messages",
     "count_tokens": "/v1/messages/count_tokens",
     "input_tokens": "/v1/responses/input_tokens",
+}
+PROVIDERS: dict[str, tuple[Any, Any]] = {
+    "responses": (ResponsesWire, lambda url: OpenAIResponses(url, "test-key")),
+    "anthropic": (AnthropicWire, lambda url: Anthropic(url, "test-key")),
+    "gemini": (GeminiWire, lambda url: Gemini(url, "test-key")),
 }
 doors = pytest.mark.parametrize("door", PATHS)
 
@@ -199,6 +211,32 @@ def test_results_that_fit_no_call_and_calls_that_lack_results_are_refused(
     status, message = post(stage, door, shapes.body(*items))
     assert status == 400
     assert message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", PROVIDERS)
+@pytest.mark.parametrize("door", ["chat", "responses", "messages"])
+async def test_before_other_apis_a_result_without_its_call_is_refused_and_a_missing_result_is_filled_in(
+    tmp_path: Path, door: str, kind: str
+) -> None:
+    wire, provider = PROVIDERS[kind]
+    shapes = Shapes(door)
+    orphan = shapes.body(*shapes.call("call_1"), shapes.result("call_1"), shapes.result("call_9"))
+    missing = shapes.body(*shapes.call("call_1", "call_1"), shapes.result("call_1"))
+    headers = {"content-type": "application/json"}
+    async with (
+        ScriptedUpstream([say("ok")], wire=wire()) as upstream,
+        gateway(tmp_path, provider(upstream.base_url)) as served,
+        aiohttp.ClientSession() as http,
+    ):
+        async with http.post(f"{served.base_url}{PATHS[door]}", data=orphan, headers=headers) as answer:
+            assert answer.status == 400
+            assert "call_9" in (await answer.json())["error"]["message"]
+            assert upstream.bodies == []
+        async with http.post(f"{served.base_url}{PATHS[door]}", data=missing, headers=headers) as answer:
+            assert answer.status == 200
+        assert upstream.refusals == []
+        assert "There is no result" in json.dumps(upstream.bodies[0])
 
 
 @doors
