@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import time
-from typing import Any
-from urllib.parse import urlsplit
 
-import aiohttp
 import pytest
 from mcp.server.auth.provider import (
     AccessToken,
-    AuthorizationCode,
-    AuthorizationParams,
-    RefreshToken,
-    construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 
+from tests.sources.mcp.authority import Authority, free_port, visit
 from tests.sources.mcp.upstream import serving
 from tests.sources.mcp.using import context
 from toolcaddie.core.control import Principal
@@ -35,68 +26,6 @@ from toolcaddie.storage.memory import MemoryStore
 pytestmark = pytest.mark.anyio
 
 
-class Authority:
-    """An authorization server in memory. It logs everybody in at once."""
-
-    def __init__(self) -> None:
-        self.clients: dict[str, OAuthClientInformationFull] = {}
-        self.codes: dict[str, AuthorizationCode] = {}
-        self.tokens: dict[str, AccessToken] = {}
-        self.refreshes: dict[str, RefreshToken] = {}
-        self.refreshed = 0
-
-    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        return self.clients.get(client_id)
-
-    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        self.clients[str(client_info.client_id)] = client_info
-
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        code = f"code-{len(self.codes)}"
-        self.codes[code] = AuthorizationCode(
-            code=code,
-            scopes=params.scopes or [],
-            expires_at=time.time() + 60,
-            client_id=str(client.client_id),
-            code_challenge=params.code_challenge,
-            redirect_uri=params.redirect_uri,
-            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
-            resource=params.resource,
-        )
-        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
-
-    async def load_authorization_code(self, client: Any, authorization_code: str) -> AuthorizationCode | None:
-        return self.codes.get(authorization_code)
-
-    async def exchange_authorization_code(self, client: Any, authorization_code: AuthorizationCode) -> OAuthToken:
-        return self._issued(str(client.client_id))
-
-    async def load_refresh_token(self, client: Any, refresh_token: str) -> RefreshToken | None:
-        return self.refreshes.get(refresh_token)
-
-    async def exchange_refresh_token(self, client: Any, refresh_token: RefreshToken, scopes: Any) -> OAuthToken:
-        self.refreshed += 1
-        return self._issued(str(client.client_id))
-
-    async def load_access_token(self, token: str) -> AccessToken | None:
-        return self.tokens.get(token)
-
-    async def revoke_token(self, token: Any) -> None:
-        self.tokens.pop(token.token, None)
-
-    def _issued(self, client: str) -> OAuthToken:
-        number = len(self.tokens)
-        self.tokens[f"access-{number}"] = AccessToken(token=f"access-{number}", client_id=client, scopes=[])
-        self.refreshes[f"refresh-{number}"] = RefreshToken(token=f"refresh-{number}", client_id=client, scopes=[])
-        return OAuthToken(access_token=f"access-{number}", refresh_token=f"refresh-{number}", expires_in=3600)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 async def test_a_login_is_stored_and_refreshed_by_the_next_process() -> None:
     authority, store, port = Authority(), MemoryStore(), free_port()
     base = f"http://127.0.0.1:{port}"
@@ -106,6 +35,7 @@ async def test_a_login_is_stored_and_refreshed_by_the_next_process() -> None:
         auth=AuthSettings(
             issuer_url=AnyHttpUrl(base),
             resource_server_url=AnyHttpUrl(f"{base}/mcp"),
+            validate_token_resource=False,
             client_registration_options=ClientRegistrationOptions(enabled=True),
         ),
     )
@@ -123,7 +53,7 @@ async def test_a_login_is_stored_and_refreshed_by_the_next_process() -> None:
         visits: set[asyncio.Task[None]] = set()
 
         def show(url: str) -> None:
-            visits.add(asyncio.create_task(_visit(url)))
+            visits.add(asyncio.create_task(visit(url)))
 
         await login(settings, Parts(store=store), Principal(), show)
         assert len(visits) == 1
@@ -144,9 +74,3 @@ async def test_a_login_is_stored_and_refreshed_by_the_next_process() -> None:
         await later.open()
         assert authority.refreshed == 1
         await later.close()
-
-
-async def _visit(url: str) -> None:
-    assert urlsplit(url).path == "/authorize"
-    async with aiohttp.ClientSession() as client, client.get(url) as response:
-        assert response.status == 200

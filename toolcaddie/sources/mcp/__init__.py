@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from toolcaddie.core.numbers import Positive, Seconds
 from toolcaddie.parts import Parts, Variable
-from toolcaddie.sources.mcp.server import Elicitation, McpServer, OAuth, Protocol
+from toolcaddie.sources.mcp.server import Elicitation, McpServer, NewTools, OAuth, Protocol
 from toolcaddie.sources.mcp.source import Health, McpSource
 
 
@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     resources: bool
     prompts: bool
     elicitation: Elicitation
+    new_tools: NewTools
     roots: tuple[str, ...]
     timeout: Seconds
     connect_seconds: Seconds

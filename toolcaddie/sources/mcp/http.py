@@ -1,5 +1,5 @@
-"""The HTTP client of the MCP client. Answers are limited in size, and requests to other hosts than the server's own (a hostile
-server may name any address as its authorization server) reach public addresses only."""
+"""The HTTP client of the MCP client. Answers are limited in size, and requests to other origins (scheme, host and port) than the
+server's own reach public addresses only, because a hostile server may name any address as its authorization server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from toolcaddie.core.bounds import beyond
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import GuardedClient
 from toolcaddie.parts import Secrets
-from toolcaddie.sources.mcp.server import McpServer
+from toolcaddie.sources.mcp.server import PORTS, McpServer, Origin, authority_origin
 
 _HEADERS_FROM_HERE = frozenset({"accept", "accept-encoding", "content-type", "user-agent", "authorization"})
-"""Headers that are sent to an authorization server on another host. `authorization` is the client's own secret for it."""
+"""Headers that are sent to an authorization server at another origin. `authorization` is the client's own secret for it."""
 
 
 def http_client(
@@ -46,19 +46,32 @@ def headers_of(server: McpServer, secrets: Secrets) -> Mapping[str, str]:
     return {**server.headers, **named}
 
 
+def _origin(url: httpx2.URL) -> Origin:
+    return url.scheme, url.host, url.port or PORTS.get(url.scheme, 0)
+
+
+def _harmless_headers(request: httpx2.Request) -> dict[str, str]:
+    return {name: value for name, value in request.headers.items() if name.lower() in _HEADERS_FROM_HERE}
+
+
 class _BoundedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, server: McpServer, most_bytes: int, guarded: Callable[[], GuardedClient]) -> None:
         # One connection per call and one for the stream of changes. httpx2 itself would stop at 100 in all.
         limits = httpx2.Limits(max_connections=server.concurrency + 10, max_keepalive_connections=server.concurrency)
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
-        self._host = httpx2.URL(server.url or "").host
-        self._known_hosts = frozenset({self._host, *(server.oauth.hosts if server.oauth else ())})
+        self._own = _origin(httpx2.URL(server.url or ""))
+        self._authorities = frozenset(map(authority_origin, server.oauth.hosts if server.oauth else ()))
         self._most_bytes = most_bytes
         self._guarded = guarded
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.url.host not in self._known_hosts:
+        origin = _origin(request.url)
+        if origin != self._own and origin not in self._authorities:
             return await self._from_elsewhere(request)
+        if origin != self._own:
+            request = httpx2.Request(
+                request.method, request.url, headers=_harmless_headers(request), content=await request.aread()
+            )
         response = await self._inner.handle_async_request(request)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             # An event stream may last for ever; its single events are limited by the protocol's package.
@@ -66,8 +79,8 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def _from_elsewhere(self, request: httpx2.Request) -> httpx2.Response:
-        """Sends a request to a host that the server named, if that host is public."""
-        headers = {name: value for name, value in request.headers.items() if name.lower() in _HEADERS_FROM_HERE}
+        """Sends a request to an origin that the server named, if its address is public."""
+        headers = _harmless_headers(request)
         headers.pop("accept-encoding", None)
         body = await request.aread()
         try:
@@ -80,7 +93,9 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
                     max_bytes=self._most_bytes,
                 )
         except OutboundError as error:
-            raise httpx2.ConnectError(str(error), request=request) from error
+            named = f"{request.url.scheme}://{request.url.netloc.decode()}"
+            advice = f"; if it is the authorization server of {self._own[1]}, add '{named}' to oauth.hosts"
+            raise httpx2.ConnectError(f"{error}{advice}", request=request) from error
         left_out = ("content-encoding", "content-length", "transfer-encoding")
         kept = {name: value for name, value in answer.headers.items() if name not in left_out}
         return httpx2.Response(answer.status, headers=kept, content=answer.body, request=request)

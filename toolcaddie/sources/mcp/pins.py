@@ -1,5 +1,5 @@
-"""Pinned definitions of MCP servers. A definition is pinned by its digest when it is first seen. If the server changes it later,
-the tool is in quarantine: it is neither offered nor called until a person accepts the new definition."""
+"""Pinned definitions of MCP servers. The definitions of the first contact are pinned by their digests. If the server changes one
+later, or adds one, the tool is in quarantine: it is neither offered nor called until a person accepts the definition."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import Store
 from toolcaddie.sources.mcp.definitions import Definition, digest_of
+from toolcaddie.sources.mcp.server import NewTools
 
 KIND = "mcp-pins"
 """Kind of the documents in the store; the key is the name of the server."""
@@ -22,14 +23,15 @@ _TRIES = 20
 
 
 class Pin(Struct, frozen=True, kw_only=True):
-    """The accepted definition of a tool, and a changed one that waits."""
+    """The accepted definition of a tool, and another one that waits."""
 
     digest: str
+    """Empty: the tool is new, and no definition of it has been accepted."""
     description: str = ""
     since: float = 0.0
     """Seconds since the epoch."""
     waiting: str = ""
-    """Digest of the changed definition; empty: there is none."""
+    """Digest of the changed or new definition; empty: there is none."""
     waiting_description: str = ""
     waiting_since: float = 0.0
 
@@ -44,13 +46,14 @@ class Pins(Struct, frozen=True, kw_only=True):
         return {name: pin for name, pin in self.tools.items() if pin.waiting}
 
 
-def with_definitions(pins: Pins, definitions: Sequence[Definition], now: float) -> Pins:
-    """Returns the pins after the server has sent these definitions: new ones are pinned, changed ones wait. A tool that the
-    server no longer lists keeps its pin, so that it cannot come back changed."""
-    tools = dict(pins.tools)
+def with_definitions(pins: Pins, definitions: Sequence[Definition], new_tools: NewTools, now: float) -> Pins:
+    """Returns the pins after the server has sent these definitions. Changed ones wait, and new ones too unless `new_tools` allows
+    them or this is the first contact. A tool that the server no longer lists keeps its pin, so it cannot come back changed."""
+    listed, is_known = {each.key for each in definitions}, any(pin.digest for pin in pins.tools.values())
+    tools = {key: pin for key, pin in pins.tools.items() if pin.digest or key in listed}
     for each in definitions:
-        digest, pin = digest_of(each), tools.get(each.key)
-        if pin is None:
+        digest, pin = digest_of(each), tools.get(each.key, Pin(digest=""))
+        if not pin.digest and (new_tools == "allow" or not is_known):
             tools[each.key] = Pin(digest=digest, description=each.description, since=now)
         elif digest == pin.digest:
             tools[each.key] = replace(pin, waiting="", waiting_description="", waiting_since=0.0)
@@ -81,9 +84,9 @@ class PinStore:
     async def read(self, server: str) -> Pins:
         return _decoded(await self._get(server), server)
 
-    async def see(self, server: str, definitions: Sequence[Definition]) -> Pins:
-        """Pins new definitions and notes changed ones. Returns all pins."""
-        return await self._change(server, lambda pins: with_definitions(pins, definitions, self._clock()))
+    async def see(self, server: str, definitions: Sequence[Definition], new_tools: NewTools) -> Pins:
+        """Pins definitions, or notes that they wait for a person. Returns all pins."""
+        return await self._change(server, lambda pins: with_definitions(pins, definitions, new_tools, self._clock()))
 
     async def accept(self, server: str, name: str | None = None) -> Sequence[str]:
         """Accepts the waiting definition of a tool, or of all tools. Returns the names of the accepted ones."""
@@ -132,6 +135,7 @@ def shown_pins(pins: Pins) -> Sequence[dict[str, Any]]:
     return [
         {
             "tool": name,
+            "new": not pin.digest,
             "pinned": pin.digest,
             "changed": pin.waiting,
             "since": pin.waiting_since,

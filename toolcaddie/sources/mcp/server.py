@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -15,6 +16,11 @@ from toolcaddie.parts import Variable
 
 Protocol = Literal["auto", "2025-11-25", "2026-07-28"]
 Elicitation = Literal["decline", "cancel", "defaults"]
+NewTools = Literal["quarantine", "allow"]
+
+Origin = tuple[str, str, int]
+"""Scheme, host and port."""
+PORTS = {"http": 80, "https": 443}
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
@@ -40,8 +46,8 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     redirect_port: Annotated[int, Meta(ge=1, le=65535)] = 8322
     """The port of this machine to which the browser returns after a login."""
     hosts: tuple[str, ...] = ()
-    """Authorization servers in private networks that may be asked. Others are asked only at public addresses, or on the host of
-    the MCP server itself."""
+    """Authorization servers in private networks that may be asked, such as `http://login.internal:8080`; a name without a scheme
+    stands for `https://NAME`. Others are asked only at public addresses, or at the origin of the MCP server itself."""
     per_principal: bool = False
     """True: each principal calls the server with the tokens of its own login. False: all use the operator's login."""
 
@@ -70,6 +76,9 @@ class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resources: bool = False
     prompts: bool = False
     elicitation: Elicitation = "decline"
+    new_tools: NewTools = "quarantine"
+    """Tools that the server adds after the first contact, which accepts all that it has. In quarantine they wait for a person
+    like changed tools; otherwise a server could replace an accepted tool by a new one of another name."""
     roots: tuple[str, ...] = ()
     timeout: Seconds | None = None
     connect_seconds: Seconds = 10.0
@@ -105,6 +114,21 @@ def check_server(server: McpServer) -> McpServer:
     return server
 
 
+def authority_origin(entry: str, what: str = "MCP server") -> Origin:
+    """Returns the origin of an entry of `oauth.hosts`. Raises `ConfigError`."""
+    try:
+        url = urlsplit(entry if "://" in entry else f"https://{entry}")
+        is_bare = f"{url.scheme}://{url.netloc}" == url.geturl().rstrip("/") and "@" not in entry
+        if is_bare and url.scheme in PORTS and url.hostname:
+            return url.scheme, url.hostname, url.port or PORTS[url.scheme]
+    except ValueError:  # a bad port or address
+        pass
+    raise ConfigError(
+        f"{what}: the entry {entry!r} of oauth.hosts must be a name, or an address without a path such as "
+        "http://login.internal:8080"
+    )
+
+
 def _check_url(server: McpServer, what: str) -> None:
     if not re.match(r"https?://[^\s/@]+(/\S*)?\Z", server.url or ""):
         raise ConfigError(f"{what}: its url must begin with http:// or https:// and contain no user or password")
@@ -125,6 +149,8 @@ def _check_url(server: McpServer, what: str) -> None:
             raise ConfigError(f"{what}: the header {name!r} has characters that a header cannot have")
     if server.oauth is not None and server.token_env is not None:
         raise ConfigError(f"{what}: give either token_env or oauth")
+    for entry in server.oauth.hosts if server.oauth is not None else ():
+        authority_origin(entry, what)
 
 
 def _check_command(server: McpServer, what: str) -> None:

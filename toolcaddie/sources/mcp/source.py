@@ -126,7 +126,7 @@ class McpSource:
             await links.close()
 
     async def accept(self, tool: str | None = None) -> Sequence[str]:
-        """Accepts the changed definition of a tool (the server's own name of it), or of all. Returns the accepted names."""
+        """Accepts the definition of a tool in quarantine (by the server's own name), or of all. Returns the accepted names."""
         names = await self._pins.accept(self.name, tool)
         self._use(await self._pins.read(self.name))
         return names
@@ -144,8 +144,8 @@ class McpSource:
     def _withdrawn(self, tool: Tool) -> ToolResult:
         if tool.name in self._quarantined:
             return failed(
-                f"{tool.name}: the MCP server {self.name!r} has changed the definition of this tool, so it is in quarantine "
-                f"until a person accepts the change (toolcaddie mcp accept {self.name}); do without it",
+                f"{tool.name}: the MCP server {self.name!r} has changed or added this tool, so it is in quarantine until a "
+                f"person accepts it (toolcaddie mcp accept {self.name}); do without it",
                 "revoked",
             )
         return failed(f"the MCP server {self.name!r} no longer has the tool {tool.name!r}; do without it", "revoked")
@@ -155,7 +155,9 @@ class McpSource:
         tool would not be noticed."""
         offer = await aside(lambda: offer_of(definitions, self._server, self._parts.bounds))
         try:
-            pins = await self._pins.see(self.name, [definition for definition, _ in offer.tools])
+            pins = await self._pins.see(
+                self.name, [definition for definition, _ in offer.tools], self._server.new_tools
+            )
         except StorageError as error:
             raise OutboundError(f"its pinned definitions cannot be read: {error}") from error
         for problem in [each for each in offer.problems if each not in self._offer.problems][:_SHOWN_PROBLEMS]:

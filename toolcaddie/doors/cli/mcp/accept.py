@@ -1,4 +1,4 @@
-"""`toolcaddie mcp accept`: takes changed tools of an MCP server out of quarantine."""
+"""`toolcaddie mcp accept`: takes changed and new tools of an MCP server out of quarantine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from toolcaddie.util.suggest import did_you_mean
 @json_option
 @click.pass_obj
 def command(common: Common, server: str, tool: str | None, database_url: str | None, as_json: bool) -> None:
-    """Accept the changed definition of TOOL, or of all changed tools of SERVER.
+    """Accept the changed or new definition of TOOL, or all that are in quarantine at SERVER.
 
-    `toolcaddie mcp status` shows what has changed. A running `serve` offers the tools again within seconds.
+    `toolcaddie mcp status` shows them. A running `serve` offers the tools again within seconds.
     """
     names = asyncio.run(_accept(settings_of(common, database_url=database_url), server, tool))
     if as_json:

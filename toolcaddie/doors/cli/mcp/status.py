@@ -56,8 +56,10 @@ def _print(rows: Sequence[dict[str, Any]]) -> None:
         for problem in row["problems"]:
             echo(f"{row['name']}: {problem}")
         for pin in row["quarantined"]:
-            echo(f"\n{row['name']}: {visible_line(pin['tool'])} has changed since it was accepted")
-            echo(f"  was: {visible_line(pin['description'])[:300]}")
+            change = "is new" if pin["new"] else "has changed since it was accepted"
+            echo(f"\n{row['name']}: {visible_line(pin['tool'])} {change}")
+            if not pin["new"]:
+                echo(f"  was: {visible_line(pin['description'])[:300]}")
             echo(f"  is:  {visible_line(pin['changed_description'])[:300]}")
             echo(f"  to accept it: toolcaddie mcp accept {row['name']} {visible_line(pin['tool'])}")
 
