@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients frameworks conformance sdk-tests openapi-documents lint bench bench-selection mcp-chaos mutations mutants security image-test clean
+.PHONY: run test clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -29,6 +29,9 @@ sdk-tests: $(VENV)/.dev .venv-sdk-tests/.installed scripts/sdk_tests/node_module
 
 openapi-documents: $(VENV)/.dev scripts/openapi_documents/node_modules  ## large public OpenAPI documents, loaded without a lost operation
 	$(BIN)/python scripts/openapi_documents.py
+
+openapi-calls: $(VENV)/.dev scripts/openapi_documents/node_modules  ## generated calls of OpenAPI documents, each request checked by another validator
+	PYTHONPATH=. $(BIN)/python scripts/openapi_calls.py $(OPTIONS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

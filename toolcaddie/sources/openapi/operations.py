@@ -208,6 +208,8 @@ def _body(document: Mapping[str, Any], node: Any) -> Body | None:
         return None
     media_type = min(media, key=_preference)
     chosen = followed(document, media[media_type])
+    if media_type.strip() in ("*/*", "application/*") and _has_parts(document, chosen.get("schema")):
+        media_type = "application/json"
     encoding = chosen.get("encoding")
     return Body(
         media_type=media_type.strip(),
@@ -216,6 +218,15 @@ def _body(document: Mapping[str, Any], node: Any) -> Body | None:
         description=visible(_text(node.get("description"))).strip(),
         encoding=encoding if isinstance(encoding, dict) else {},
     )
+
+
+def _has_parts(document: Mapping[str, Any], schema: Any) -> bool:
+    """Returns True if a schema is of an object or a list, so that a body of any media type can only be JSON."""
+    try:
+        node = followed(document, schema)
+    except CatalogError:
+        return False
+    return node.get("type") in ("object", "array") or bool({"properties", "items"} & node.keys())
 
 
 def _preference(media_type: str) -> int:

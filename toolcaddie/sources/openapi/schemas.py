@@ -69,7 +69,7 @@ class Schemas:
 
     def definitions(self, names: Iterable[str], *, levels: int | None = None, cut: Cut = WHOLE) -> dict[str, Any]:
         """Returns these definitions and all that they refer to, in the order of their distance. References that lead farther than
-        `levels` accept any value. `cut`: what each definition loses."""
+        `levels` accept any value of the right type. `cut`: what each definition loses."""
         self._convert_waiting()
         reached: dict[str, Any] = {}
         queue = deque((name, 0) for name in sorted(names))
@@ -78,7 +78,7 @@ class Schemas:
             if name in reached:
                 continue
             too_far = levels is not None and level > levels
-            reached[name] = {} if too_far else self._cut_definition(name, cut)
+            reached[name] = _outline(self._definitions[name]) if too_far else self._cut_definition(name, cut)
             if not too_far:
                 queue.extend((each, level + 1) for each in self._uses[name])
         return reached
@@ -241,13 +241,21 @@ class Schemas:
             part = self.target(part)
             properties = part.get("properties") if isinstance(part, dict) else None
             for name, each in properties.items() if isinstance(properties, dict) else ():
-                if isinstance(each, dict) and (each.get("readOnly") is True or self._target_is_read_only(each)):
+                if isinstance(each, dict) and self._is_read_only(each):
                     names.add(name)
         return names
 
-    def _target_is_read_only(self, node: dict[str, Any]) -> bool:
-        target = self.target(node) if "$ref" in node else None
-        return isinstance(target, dict) and target.get("readOnly") is True
+    def _is_read_only(self, node: dict[str, Any]) -> bool:
+        """Returns True if a property is read-only, or its target, or one of the schemas that it combines."""
+        branches = node.get("allOf")
+        parts = [node, *(branches if isinstance(branches, list) else ())]
+        targets = [self.target(part) if isinstance(part, dict) and "$ref" in part else part for part in parts]
+        return any(isinstance(part, dict) and part.get("readOnly") is True for part in (*parts, *targets))
+
+
+def _outline(schema: Any) -> dict[str, Any]:
+    """Returns nothing but the type of a schema."""
+    return {"type": schema["type"]} if isinstance(schema, dict) and "type" in schema else {}
 
 
 def _file(node: dict[str, Any]) -> dict[str, Any]:
