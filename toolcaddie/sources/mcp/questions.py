@@ -67,9 +67,16 @@ class Questions:
     async def sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """Passes a request to the model on to the application's function."""
+        """Passes a request to the model on to the application's function. If that fails, the server is not told why."""
         assert self._sampler is not None
-        return await self._sampler(params)
+        try:
+            return await self._sampler(params)
+        except (
+            Exception
+        ):  # the application's own function; its words are for the application's log, not for a remote server
+            log.exception("mcp_sampler_raised", source=self._server.name)
+            self._remark("wanted an answer of the model (sampling); the function that answers failed")
+            return types.ErrorData(code=types.INTERNAL_ERROR, message="the client's model could not answer")
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         """Returns the folders of the settings."""
