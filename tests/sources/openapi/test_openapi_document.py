@@ -298,6 +298,14 @@ def test_a_schema_that_is_too_large_is_shortened_and_no_operation_is_lost() -> N
     assert not accepts(tool.input_schema, {"n": "x"})
     assert "the schema of POST /a is shortened" in result.problems[0]
     assert "max_schema_bytes" in result.problems[0]
+    types = [each["type"] for each in tool.input_schema["$defs"].values()]
+    assert types == ["object"] * len(types)  # also of those that are only outlined
+
+
+def test_a_property_whose_combined_schemas_are_read_only_is_omitted() -> None:
+    parts = {"allOf": [{"type": "object"}, {"readOnly": True}]}
+    converted = schema_of({"type": "object", "properties": {"made": parts, "name": {"type": "string"}}})
+    assert list(converted["properties"]["body"]["properties"]) == ["name"]
 
 
 def test_a_schema_that_multiplies_is_cut_and_no_operation_is_lost() -> None:

@@ -385,3 +385,25 @@ async def test_a_redirect_stays_on_the_host(tmp_path: Path) -> None:
         result = await answered(tmp_path, answer)
     assert "redirects to another host" in result.text
     assert other.requests == []
+
+
+async def test_paths_that_differ_behind_a_number_sign_are_operations_and_the_rest_of_the_path_is_sent(
+    tmp_path: Path,
+) -> None:
+    paths = {"/a": {"get": operation()}, "/a#short": {"get": operation()}, "/a#{long}": {"get": operation()}}
+    async with serving() as api, opened(tmp_path, document(paths), servers=(api.url,)) as source:
+        tools = source.tools()
+        for tool in tools:
+            result = await called(source, tool.name)
+            assert not result.is_error, result.text
+    assert len({tool.name for tool in tools}) == 3
+    assert [request.target for request in api.requests] == ["/a", "/a", "/a"]
+
+
+async def test_a_body_of_any_media_type_is_sent_as_json_if_it_has_parts(tmp_path: Path) -> None:
+    async with serving() as api:
+        paths = {"/a": {"post": {**operation(), **body({"type": "object"}, "*/*")}}}
+        async with opened(tmp_path, document(paths), servers=(api.url,)) as source:
+            await called(source, arguments={"body": {"n": 1}})
+    assert api.requests[0].headers["Content-Type"] == "application/json"
+    assert json.loads(api.requests[0].body) == {"n": 1}

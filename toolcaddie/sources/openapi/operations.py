@@ -136,7 +136,7 @@ def _operation(
 
 def _with_path_names(path: str, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """Returns the parameters and a text for each name in the path that the document does not describe."""
-    names = dict.fromkeys(re.findall(r"\{([^{}]+)\}", path))
+    names = dict.fromkeys(re.findall(r"\{([^{}]+)\}", path.partition("#")[0]))
     described = tuple(each for each in parameters if each.location != "path" or each.name in names)
     known = {each.name for each in described if each.location == "path"}
     missing = [
