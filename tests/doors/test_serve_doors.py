@@ -88,6 +88,22 @@ async def test_what_settings_and_header_pin_is_sent_and_the_model_is_asked_by_it
     assert answer.headers["x-toolcaddie-tools"] == f"300->{len(stage.offered)}"
 
 
+async def test_tools_of_a_namespace_and_custom_tools_are_pinned_by_the_names_that_the_model_gets(stage: Stage) -> None:
+    stage.plays(say("ok"))
+    body = body_of("responses", request_for("print_recipe_home"))
+    custom = {"type": "custom", "name": "apply_patch", "description": "Edits files."}
+    body["tools"] = [
+        {"type": "namespace", "name": "mcp__desk", "description": "A desk.", "tools": body["tools"]},
+        custom,
+    ]
+    pins = "mcp__desk__share_contract_*, mcp__desk__tag_flight_home, apply_patch"
+    answer = await post(stage, "responses", body, x_toolcaddie_pin=pins)
+    assert answer.status == 200
+    assert "x-toolcaddie-unpinned" not in answer.headers
+    pinned = ("share_contract_home", "share_contract_office", "share_contract_cloud", "tag_flight_home")
+    assert {f"mcp__desk__{name}" for name in pinned} | {"apply_patch"} <= set(stage.offered)
+
+
 @doors
 async def test_a_pin_that_cannot_be_a_name_is_refused_in_the_shape_of_the_door(stage: Stage, door: str) -> None:
     answer = await post(stage, door, body_of(door, "hello"), x_toolcaddie_pin="lookup policy")
