@@ -409,3 +409,13 @@ def test_parameters_that_the_path_does_not_name_are_dropped_and_missing_ones_are
 async def test_a_source_lists_its_tools_after_it_is_opened(tmp_path: Path) -> None:
     async with opened(tmp_path, document({"/a": {"get": operation()}})) as source:
         assert (tool_named(source, "go").source, source.revision) == ("api", 1)
+
+
+def test_many_operations_of_one_id_and_many_parameters_of_one_name_are_named_in_linear_time() -> None:
+    equal = {f"/a{number}": {"get": {"operationId": "go"}} for number in range(5_000)}
+    odd = [{"name": f"{'!' * number}a", "in": "query", "schema": {}} for number in range(1, 1_000)]
+    wide = [{"name": f"p{number}", "in": "query", "schema": {}} for number in range(10_000)]
+    paths = {**equal, "/odd": {"get": {"parameters": odd}}, "/wide": {"get": {"parameters": wide}}}
+    tools = reading(document(paths), max_schema_bytes=10_000_000).tools
+    assert len({tool.name for tool in tools}) == len(paths)
+    assert [len(tool.input_schema.get("properties", ())) for tool in tools[-2:]] == [999, 10_000]

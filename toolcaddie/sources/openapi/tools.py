@@ -132,16 +132,13 @@ def _arguments(operation: Operation, schemes: Mapping[str, Scheme]) -> dict[str,
     credentials = {(scheme.location, scheme.name.lower()) for scheme in schemes.values()}
     parameters = [each for each in operation.parameters if (each.location, each.name.lower()) not in credentials]
     plain = [_argument(each.name) for each in parameters]
-    holders = [*plain, BODY] if operation.body else plain
+    times = Counter([*plain, BODY] if operation.body else plain)
     located = [
-        name if holders.count(name) == 1 else f"{each.location}_{name}"
-        for name, each in zip(plain, parameters, strict=True)
+        name if times[name] == 1 else f"{each.location}_{name}" for name, each in zip(plain, parameters, strict=True)
     ]
-    holders = [*located, BODY] if operation.body else located
+    times = Counter([*located, BODY] if operation.body else located)
     return {
-        name
-        if holders.count(name) == 1 and len(name) <= LONGEST
-        else with_digest(name, f"{each.location} {each.name}"): each
+        name if times[name] == 1 and len(name) <= LONGEST else with_digest(name, f"{each.location} {each.name}"): each
         for name, each in zip(located, parameters, strict=True)
     }
 
