@@ -419,3 +419,22 @@ def test_many_operations_of_one_id_and_many_parameters_of_one_name_are_named_in_
     tools = reading(document(paths), max_schema_bytes=10_000_000).tools
     assert len({tool.name for tool in tools}) == len(paths)
     assert [len(tool.input_schema.get("properties", ())) for tool in tools[-2:]] == [999, 10_000]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"url": "http://[bad"},
+        {"url": "http://x:99999999"},
+        {"url": "{a0}", "variables": {f"a{n}": {"default": f"{{a{n + 1}}}" * 10} for n in range(12)}},
+    ],
+    ids=["host", "port", "multiplying"],
+)
+def test_a_server_that_is_no_address_makes_its_operation_uncallable_and_no_other(server: Any) -> None:
+    paths = {"/a": {"get": {"operationId": "bad", "servers": [server]}}, "/b": {"get": {"operationId": "good"}}}
+    assert list(reading(document(paths), servers=("https://a.example",)).servers) == ["good"]
+
+
+def test_a_required_list_and_a_reference_of_nonsense_cost_no_operation() -> None:
+    assert accepts(schema_of({"type": "object", "required": [{}, [], "a"]}), {"a": 1})
+    assert accepts(schema_of({"$ref": "#/servers/" + "9" * 5000}, servers=[{}]), 1)

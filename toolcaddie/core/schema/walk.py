@@ -125,7 +125,7 @@ def resolve(root: Any, reference: str) -> Any:
     for step in path:
         if isinstance(node, dict) and step in node:
             node = node[step]
-        elif isinstance(node, list | tuple) and step.isdecimal() and int(step) < len(node):
+        elif isinstance(node, list | tuple) and step.isdecimal() and len(step) < 10 and int(step) < len(node):
             node = node[int(step)]
         else:
             return None

@@ -25,5 +25,10 @@ def lies_below(address: str, base: str) -> bool:
 
 
 def joined(base: str, address: str) -> str:
-    """Returns an address that may be relative to `base`."""
-    return urljoin(base, address)
+    """Returns an address that may be relative to `base`; empty if it is no address."""
+    try:
+        whole = urljoin(base, address)
+        origin(whole)
+    except ValueError:
+        return ""
+    return whole

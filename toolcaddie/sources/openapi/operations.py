@@ -34,6 +34,9 @@ _IGNORED_HEADERS = frozenset(
 """Headers that a document cannot make parameters: OpenAPI ignores the first three, and the others belong to the connection."""
 
 
+_LONGEST_ADDRESS = 2000
+
+
 class Parameter(Struct, frozen=True, kw_only=True):
     """One parameter outside the body."""
 
@@ -252,9 +255,14 @@ def _address(server: Mapping[str, Any]) -> str:
     address: str = server["url"]
     for name, variable in variables.items() if isinstance(variables, dict) else ():
         default = variable.get("default") if isinstance(variable, dict) else None
-        if isinstance(default, str | int):
+        if (
+            isinstance(default, str | int)
+            and len(address) <= _LONGEST_ADDRESS
+            and len(str(default)) <= _LONGEST_ADDRESS
+        ):
             address = address.replace(f"{{{name}}}", str(default))
-    return address
+    # Values may contain variables, so an address can multiply; with its braces it is never called.
+    return address if len(address) <= _LONGEST_ADDRESS else "{}"
 
 
 def _security(node: Any) -> tuple[Mapping[str, Sequence[str]], ...]:

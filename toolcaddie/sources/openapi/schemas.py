@@ -209,7 +209,7 @@ class Schemas:
         self._add_inner_schemas(node, schema, hidden, used)
         required = node.get("required")
         if isinstance(required, list):
-            names = [name for name in dict.fromkeys(required) if isinstance(name, str) and name not in hidden]
+            names = list(dict.fromkeys(name for name in required if isinstance(name, str) and name not in hidden))
             if names:
                 schema["required"] = names
         return schema
