@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,14 +67,18 @@ def bare_proxy(target: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def toolcaddie(target: str, *, tree: Path = _ROOT, model: str = "", workers: int = 1) -> Iterator[Server]:
-    """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file. `model`: the
-    provider and model behind it; empty: a server of chat completions. `workers`: the number of processes that answer."""
+def toolcaddie(
+    target: str = "", *, tree: Path = _ROOT, model: str = "", workers: int = 1, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file. `target`: the
+    upstream; empty: the practice model answers. `model`: the provider and model behind it; empty: a server of chat completions.
+    `workers`: the number of processes that answer. `options`: further options of the command."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
         command = [str(python_of(tree)), "-m", "toolcaddie", "serve", "--port", str(port)]
-        command += ["--upstream", target, "--database-url", database, *(("--model", model) if model else ())]
+        command += ["--database-url", database, *options]
+        command += [*(("--upstream", target) if target else ()), *(("--model", model) if model else ())]
         command += ["--workers", str(workers)] if workers > 1 else []
         with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}, folder=tree) as server:
             yield server
