@@ -107,6 +107,13 @@ def run(*, quick: bool = False) -> list[Row]:
         return uvloop.run(_measured(running, *((3, 60) if quick else (9, 200))))
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [
+        f"{row.case!s} {row.door}: {row.ratio:.2f} of chat" for row in rows if row.door != "chat" and row.ratio > GOAL
+    ]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(quick="--quick" in arguments)
     for row in rows:

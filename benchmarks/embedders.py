@@ -61,6 +61,11 @@ def run(tools: int = TOOLS, requests: int = REQUESTS) -> list[Row]:
     return [_measured(runtime, tools, texts, exact) for runtime in GOALS_MS]
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [f"{row.runtime}: {row.p50_ms:.2f} ms p50" for row in rows if row.p50_ms > row.goal_ms]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     try:
         rows = run(tools=100, requests=100) if "--quick" in arguments else run()

@@ -267,6 +267,15 @@ def _table(strategy: Strategy, kind: Kind) -> Sequence[Capabilities]:
     return [capabilities_from({"pattern": "*", **(_WORDS if strategy.steps == "words" else kind.row)})]
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [
+        f"{row.model} {row.kind} p={row.p} {row.strategy}: {row.success:.2%}"
+        for row in rows
+        if row.goal is not None and row.success < row.goal
+    ]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(200) if "--quick" in arguments else run()
     model = kind = None

@@ -270,6 +270,11 @@ def _goal(row: Row, what: str, value: float, met: bool, goal: str) -> str:
     return f"{row.case!s:<34}{what:<22}{value:>7.2f}  goal {goal:<7} {'met' if met else 'MISSED'}"
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [line for line in goals(rows) if line.endswith("MISSED")]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(QUICK if "--quick" in arguments else FULL, with_litellm="--without-litellm" not in arguments)
     print(*table(rows), "", *goals(rows), sep="\n")

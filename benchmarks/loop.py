@@ -267,6 +267,15 @@ def _discarded_log() -> Any:
     logging.getLogger().handlers.clear()
 
 
+def missed(rows: Sequence[Row | Start]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [
+        f"{row.sinks} {row.tools}: {row.round_ms:.3f} ms a round"
+        for row in rows
+        if isinstance(row, Row) and row.round_ms >= row.goal_ms
+    ]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row | Start]:
     quick = "--quick" in arguments
     rows = run(repetitions=3) if quick else run()

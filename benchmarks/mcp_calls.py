@@ -21,6 +21,7 @@ import msgspec
 import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
 
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
@@ -147,7 +148,7 @@ def http_server() -> Iterator[str]:
 def _serve(how: str) -> None:
     server = MCPServer("bench")
 
-    @server.tool()
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     def add(a: int, b: int) -> int:
         """Add two numbers."""
         return a + b

@@ -170,11 +170,11 @@ def _goal(text: str, is_met: bool) -> Goal:
     return Goal(f"{text}  {'met' if is_met else 'MISSED'}", is_met)
 
 
-def status_of(rows: Sequence[Row]) -> int:
-    """Returns 1 if a goal is missed."""
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
     several = [row for row in rows if row.format == "json"]
-    return 1 if several and not all(goal.is_met for goal in _goals(several)) else 0
+    return [goal.line for goal in _goals(several) if not goal.is_met] if several else []
 
 
 if __name__ == "__main__":
-    sys.exit(status_of(main(sys.argv[1:])))
+    sys.exit(1 if missed(main(sys.argv[1:])) else 0)

@@ -104,6 +104,11 @@ def _forwards(contest: Contest, kind: str) -> list[Call]:
     return [call]
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [f"{row.wire} {row.kind}: {row.part:.2f} of {row.package}" for row in rows if row.part > GOAL]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(rounds=3) if "--quick" in arguments else run()
     print(f"CPU of one model call, ms (median); goal: ours at most {GOAL:.2f} of the official package's")

@@ -82,6 +82,11 @@ def catalog(size: int) -> Catalog:
     return Catalog.of(tools, [Category(name=name, keywords=(name,)) for name in groups])
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [f"{row.tools:,} tools, {row.preset}: {row.p99_ms:.3f} ms p99" for row in rows if row.p99_ms > row.goal_ms]
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(requests=200) if "--quick" in arguments else run()
     print(f"{'tools':>7} {'preset':<8} {'index ms':>9} {'p50 ms':>8} {'p99 ms':>8} {'CPU p99':>8} {'goal p99':>9}")

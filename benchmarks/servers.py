@@ -68,15 +68,21 @@ def bare_proxy(target: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def toolcaddie(
-    target: str = "", *, tree: Path = _ROOT, model: str = "", workers: int = 1, options: Sequence[str] = ()
+    target: str = "",
+    *,
+    tree: Path = _ROOT,
+    model: str = "",
+    workers: int = 1,
+    before: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file. `target`: the
     upstream; empty: the practice model answers. `model`: the provider and model behind it; empty: a server of chat completions.
-    `workers`: the number of processes that answer. `options`: further options of the command."""
+    `workers`: the number of processes that answer. `before` and `options`: further options of `toolcaddie` and of `serve`."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
-        command = [str(python_of(tree)), "-m", "toolcaddie", "serve", "--port", str(port)]
+        command = [str(python_of(tree)), "-m", "toolcaddie", *before, "serve", "--port", str(port)]
         command += ["--database-url", database, *options]
         command += [*(("--upstream", target) if target else ()), *(("--model", model) if model else ())]
         command += ["--workers", str(workers)] if workers > 1 else []

@@ -371,6 +371,21 @@ def run(requests: int = REQUESTS) -> list[Row]:
         structlog.reset_defaults()
 
 
+def missed(rows: Sequence[Row]) -> list[str]:
+    """Returns the goals that the rows miss."""
+    return [line for row in rows if (line := _miss(row))]
+
+
+def _miss(row: Row) -> str:
+    match row:
+        case Forcing():
+            return "" if row.gain >= CALL_GOAL else f"{row.kind} p={row.p}: {row.gain:+.0%} calls"
+        case Caching():
+            return "" if row.saved >= LATENCY_GOAL else f"{row.repeated:.0%} repeated: {row.saved:.0%} saved"
+        case Retrying():
+            return "" if row.saved >= COST_GOAL else f"p={row.p} q={row.q}: {row.saved:.0%} saved"
+
+
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(QUICK if "--quick" in arguments else REQUESTS)
     print(_head("a tool was called", "p", "alone", "forced", "fallback", "gain", "most", goal=CALL_GOAL))
