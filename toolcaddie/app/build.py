@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
+from toolcaddie.app.reloading import Changes, Reloading
 from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.app.taught import logged_requests, past_entries
@@ -49,6 +50,8 @@ class Assembled:
     documents: Store
     keys: KeyStore
     registry: CollectorRegistry
+    reload: Callable[[Settings], Awaitable[Changes]]
+    """Changes the sources to those of new settings; see `Reloading.reload`."""
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
     own_upstream_key: bool
@@ -82,6 +85,7 @@ async def assembled(
     parts = replace(host_parts(settings, database.store, states), metrics=metrics)
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
+    reloading = Reloading(source, settings, registry, parts)
     requests = logged_requests(settings)
     provider = provider_of(settings, registry, parts)
     classifier = classifier_of(settings, provider, registry, parts)
@@ -112,6 +116,7 @@ async def assembled(
                 documents=database.store,
                 keys=database.keys,
                 registry=metrics,
+                reload=reloading.reload,
                 source_states=states.states,
                 own_upstream_key=has_own_key(settings, registry),
             )

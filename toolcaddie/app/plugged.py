@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import NODEFAULT
-from msgspec.structs import fields
+from msgspec import NODEFAULT, ValidationError, convert
+from msgspec.structs import asdict, fields
 
 from toolcaddie.app.settings import PartSettings, Settings
 from toolcaddie.core.errors import ConfigError
@@ -27,11 +27,15 @@ from toolcaddie.ports import (
     ToolSource,
 )
 from toolcaddie.registry import Registry
+from toolcaddie.sources.arranged import Arrangement, arranged, arrangement_of
 from toolcaddie.sources.life import OptionalSource
 from toolcaddie.sources.named import load_catalog
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
+
+Entry = str | PartSettings
+"""A source in the settings: the short form of `catalogs`, or a table `[[source]]`."""
 
 
 def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: bool = False) -> list[ToolSource]:
@@ -48,8 +52,18 @@ def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: 
 
 
 def _source(part: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
-    source: ToolSource = registry.make("source", part.type, part.config, parts)
+    own, ours = arrangement_of(part.config, registry.config_type("source", part.type))
+    source: ToolSource = registry.make("source", part.type, own, parts)
+    if ours:
+        source = arranged(source, **_arrangement(part, ours))
     return _started_without(source, part.required, parts)
+
+
+def _arrangement(part: PartSettings, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return asdict(convert(config, Arrangement))
+    except ValidationError as error:
+        raise ConfigError(f"source {part.type!r}: {error}") from error
 
 
 def _started_without(source: ToolSource, required: bool | None, parts: Parts) -> ToolSource:

@@ -62,6 +62,8 @@ class Tool:
     """True: the result depends on the caller and may be reused only for the same caller."""
     definition: JsonObject | None = None
     """Wire definition exactly as a client sent it; None: made from the fields above."""
+    original: str = ""
+    """The tool's name at its source, or the operation that it calls there (`GET /pets`). Empty: it is `name`."""
     own_form: JsonObject | None = None
     """The tool as the client defined it, if the client's API has forms that no function can express, such as a namespace. A
     provider with the same API receives this form; all others receive `definition`, a function."""

@@ -202,6 +202,7 @@ class Assembly:
         if config is not None:
             warn_of_tools(config, source.snapshot())
         self.source = source
+        self._dependencies = known_dependencies
         self.provider = entry.provider
         self.model = model or entry.model
         self.tool_config = config

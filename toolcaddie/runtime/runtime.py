@@ -26,6 +26,7 @@ from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.desk import ToolDesk
 from toolcaddie.engine.live import streamed
+from toolcaddie.inputs.parts import sources_from
 from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.learning import LogEntry
 from toolcaddie.runtime.assembly import Assembly
@@ -270,6 +271,19 @@ class Runtime(Assembly):
         """Opens the sources that need a connection; the first run does so too. Raises `ConfigError` if one cannot be opened."""
         if not self.source.is_open:
             await self.source.open()
+
+    async def add_source(self, source: Any) -> None:
+        """Adds a source while requests are served: what `sources` takes. Opens it if the runtime is open.
+
+        Raises `ConfigError` for a name that is taken and for a source that cannot be opened, and `CatalogError` for tools that
+        conflict with those of other sources. Then nothing has changed.
+        """
+        await self.source.change(add=sources_from(source, self._dependencies.types))
+
+    async def remove_source(self, name: str) -> None:
+        """Removes a source by its name and closes it. Requests that have begun keep its tools in their list; calls of them fail
+        as revoked. Raises `ConfigError` if no source has this name."""
+        await self.source.change(remove=[name])
 
     async def __aenter__(self) -> Runtime:
         await self.open()

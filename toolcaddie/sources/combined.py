@@ -20,7 +20,8 @@ from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
 from toolcaddie.sources.life import Report, close_sources, log_status, open_sources
 from toolcaddie.util.log import Logger
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import close_names, did_you_mean
 
 log = Logger(__name__)
 
@@ -104,6 +105,53 @@ class CombinedSource:
             await close_sources(self._parts, self._report)
             raise problems[0]
 
+    async def change(self, *, add: Sequence[ToolSource] = (), remove: Iterable[str] = ()) -> None:
+        """Adds parts and removes others by name, in one step; a part may replace another of its name. New parts are opened first
+        if this source is open. Requests that have begun keep their catalog; their later calls of a removed tool fail as revoked.
+
+        Raises `ConfigError` for an unknown name, a name that is taken, and a part that cannot be opened; `CatalogError` for
+        tools that conflict. After an error everything is as before.
+        """
+        async with self._opening:
+            kept, gone = self._without(set(remove))
+            labels = [part.name for part in (*kept, *add)]
+            if twice := [label for label in labels if labels.count(label) > 1]:
+                raise ConfigError(f"two sources are called {twice[0]!r}; give one of them another name")
+            opened = self.is_open
+            if opened:
+                await open_sources(add, self._report)
+            try:
+                self._exchange((*kept, *add))
+            except CatalogError:
+                await close_sources(add, self._report)
+                raise
+            if not opened and not any(isinstance(part, OpenableSource) for part in self._parts):
+                self.is_open = True
+            await close_sources(gone, self._report)
+
+    def _without(self, names: set[str]) -> tuple[list[ToolSource], list[ToolSource]]:
+        """Returns the parts that stay, and those with these names. Raises `ConfigError` for a name that no part has."""
+        labels = [part.name for part in self._parts]
+        for name in sorted(names.difference(labels)):
+            raise ConfigError(f"no source is called {name!r}; {did_you_mean(name, labels)}")
+        kept = [part for part in self._parts if part.name not in names]
+        return kept, [part for part in self._parts if part.name in names]
+
+    def _exchange(self, parts: Sequence[ToolSource]) -> None:
+        """Makes the catalog of these parts. Raises the first conflict that the present parts do not have; then nothing
+        changes."""
+        with self._changing:
+            before, known = self._parts, set(self._state.problems)
+            self._parts = tuple(parts)
+            routes = {label: part for label, part in self._state.routes.items() if any(part is each for each in parts)}
+            state, problems = _merge(
+                self._parts, self._revisions(), replace(self._state, routes=routes), self._replaced
+            )
+            if new := [problem for problem in problems if str(problem) not in known]:
+                self._parts = before
+                raise new[0]
+            self._state = state
+
     async def close(self) -> None:
         """Closes the parts; they may be opened again."""
         if any(isinstance(part, OpenableSource) for part in self._parts):
@@ -124,6 +172,10 @@ class CombinedSource:
     @property
     def revision(self) -> int:
         return self._current().revision
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return tuple(part.name for part in self._parts)
 
     @property
     def claims(self) -> frozenset[str]:

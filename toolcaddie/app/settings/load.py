@@ -41,6 +41,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.parts import VARIABLE_PATTERN
 from toolcaddie.registry import Registry
+from toolcaddie.sources.arranged import Arrangement, arrangement_of
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.tables import partial_table, set_values
 
@@ -292,8 +293,13 @@ def _check_config(
 ) -> None:
     """Raises `ConfigError` if the settings of a part have an unknown key, a wrong value, or a secret."""
     kind = registry.config_type(socket, name)
+    ours: Mapping[str, Any] = {}
+    if socket == "source":
+        config, ours = arrangement_of(config, kind)
     if kind.__struct_config__.forbid_unknown_fields:
-        _refuse_unknown(file, config, kind, path)
+        known = {**table_fields(Arrangement), **table_fields(kind)} if socket == "source" else table_fields(kind)
+        _refuse_unknown(file, config, msgspec.defstruct(name, list(known.items())), path)
+    _convert(file, ours, Arrangement, path)
     headers = {("headers", key): value for key, value in _table(config.get("headers")).items() if key.lower() in PROOFS}
     secrets = {(key,): value for key, value in config.items() if key.lower() in _SECRETS}
     for place, value in (secrets | headers).items():

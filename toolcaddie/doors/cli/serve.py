@@ -9,8 +9,8 @@ import secrets
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, MutableSequence
-from contextlib import AsyncExitStack, closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableSequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.app.sharing import shared
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.errors import ConfigError, ToolcaddieError
 from toolcaddie.doors.cli.accepting import Acceptor, Share
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
@@ -93,6 +93,9 @@ class _Common:
     """The folder of the metrics."""
     counts: MutableSequence[int]
     """The number of connections of each worker."""
+    reloaded: Any
+    """A number in shared memory, `reloaded.value`: 1 once the sources have been reloaded. A worker that starts later reads the
+    settings again, so that it has the sources of the others."""
 
 
 @click.command(
@@ -119,21 +122,28 @@ def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> No
 
     It selects tools for the model of --model or --upstream. Without a model, the practice model answers, offline.
     """
-    settings = settings_of(common, quiet=False, **flags)
-    settings = settings if mcp_mode is None else replace(settings, mcp=replace(settings.mcp, mode=mcp_mode))
-    settings = shared(settings)
+    read = partial(_settings, common, mcp_mode, flags)
+    settings = read()
     announcement = partial(_announcement, config=common.config, as_json=as_json)
     with closing(_listen(settings.server.host, settings.server.port)) as listener:
         if settings.server.workers == 1:
-            _serve_alone(settings, listener, lambda *about, **more: _announce(announcement(*about, **more)))
+            _serve_alone(settings, read, listener, lambda *about, **more: _announce(announcement(*about, **more)))
         else:
-            _serve_with_workers(settings, listener, announcement)
+            _serve_with_workers(settings, read, listener, announcement)
     if not as_json:
         note("stopped")
 
 
+def _settings(common: Common, mcp_mode: Any, flags: Mapping[str, Any]) -> Settings:
+    """Returns the settings of the file with the options of the command. Called again when sources are reloaded."""
+    settings = settings_of(common, quiet=False, **flags)
+    settings = settings if mcp_mode is None else replace(settings, mcp=replace(settings.mcp, mode=mcp_mode))
+    return shared(settings)
+
+
 def _serve_alone(
     settings: Settings,
+    read: Callable[[], Settings],
     listener: socket.socket,
     announce: Callable[..., None],
     *,
@@ -156,19 +166,21 @@ def _serve_alone(
     )
     more_files(settings.bounds.connections)  # each connection needs an open file
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_serve(settings, config, listener, announce, common, share, prunes=prunes))
+        runner.run(_serve(settings, read, config, listener, announce, common, share, prunes=prunes))
 
 
-def _serve_with_workers(settings: Settings, listener: socket.socket, announcement: Callable[..., Any]) -> None:
+def _serve_with_workers(
+    settings: Settings, read: Callable[[], Settings], listener: socket.socket, announcement: Callable[..., Any]
+) -> None:
     """Serves requests in several processes until a signal stops them all."""
     state_key = state_key_of(settings.mcp) or secrets.token_urlsafe(_KEY_BYTES)
     with TemporaryDirectory(prefix="toolcaddie-metrics-", ignore_cleanup_errors=True) as metrics:
         os.environ[_METRICS_VARIABLE] = metrics  # workers inherit it, and count in files of this folder
         counts = SPAWN.RawArray("q", settings.server.workers)
-        common = _Common(state_key=state_key, metrics=metrics, counts=counts)
+        common = _Common(state_key=state_key, metrics=metrics, counts=counts, reloaded=SPAWN.RawValue("b", 0))
         workers = Workers(
             _work,
-            (settings, listener, common, announcement),
+            (settings, read, listener, common, announcement),
             settings.server.workers,
             announce=_announce,
             stopping=listener.close,
@@ -180,6 +192,7 @@ def _work(
     number: int,
     report: Report,
     settings: Settings,
+    read: Callable[[], Settings],
     listener: socket.socket,
     common: _Common,
     announcement: Callable[..., Any],
@@ -187,20 +200,32 @@ def _work(
     """Serves requests in a worker. The first one prunes for all."""
     configure_log(settings, level=settings.log.level)
     structlog.contextvars.bind_contextvars(worker=number)
+    settings = _reloaded(settings, read) if common.reloaded.value else settings
 
     def ready(*about: Any, **more: Any) -> None:
         report(announcement(*about, **more))
 
     try:
         share = Share(listener=listener, counts=common.counts, place=number - 1)
-        _serve_alone(settings, listener, ready, common=common, share=share, prunes=number == 1)
+        _serve_alone(settings, read, listener, ready, common=common, share=share, prunes=number == 1)
     finally:
         if parent_is_gone():
             shutil.rmtree(common.metrics, ignore_errors=True)  # otherwise the parent removes it
 
 
+def _reloaded(settings: Settings, read: Callable[[], Settings]) -> Settings:
+    """Returns the settings with the sources of this moment; unchanged if the settings cannot be read, which is logged."""
+    try:
+        now = read()
+    except ToolcaddieError as error:
+        log.error("sources_not_reloaded", error=str(error))
+        return settings
+    return replace(settings, catalogs=now.catalogs, source=now.source)
+
+
 async def _serve(
     settings: Settings,
+    read: Callable[[], Settings],
     config: uvicorn.Config,
     listener: socket.socket,
     announce: Callable[..., None],
@@ -211,7 +236,8 @@ async def _serve(
 ) -> None:
     """Opens the runtime and the database, and serves requests until a signal stops the server.
 
-    `listener`: the bound socket. `announce` is called with the facts to announce once the server listens. `common`: what all
+    `read` returns the settings of this moment, for a reload at SIGHUP. `listener`: the bound socket. `announce` is called
+    with the facts to announce once the server listens. `common`: what all
     workers have in common, and `share` this worker's part; None: this is the only process. `prunes`: True if this process
     removes old runs.
     """
@@ -232,6 +258,7 @@ async def _serve(
         )
         stack.push_async_callback(app.close)
         config.app = _until_cut(app)
+        await stack.enter_async_context(_reloaded_at_hangup(parts, read, common))
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
@@ -243,6 +270,41 @@ async def _serve(
             share=share,
         )
         await server.serve(sockets=[listener] if share is None else [])
+
+
+@asynccontextmanager
+async def _reloaded_at_hangup(
+    parts: Assembled, read: Callable[[], Settings], common: _Common | None
+) -> AsyncIterator[None]:
+    """Reads the settings again at each SIGHUP, and changes the sources to theirs. A mistake is logged, and nothing changes."""
+    hangup, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def follow() -> None:
+        while True:
+            await hangup.wait()
+            hangup.clear()
+            try:
+                changes = await parts.reload(await asyncio.to_thread(read))
+            except ToolcaddieError as error:
+                log.error("sources_not_reloaded", error=str(error))
+            else:
+                if common is not None:
+                    common.reloaded.value = 1
+                log.info(
+                    "sources_reloaded",
+                    added=list(changes.added),
+                    removed=list(changes.removed),
+                    replaced=list(changes.replaced),
+                )
+
+    task = asyncio.create_task(follow())
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _joined_metrics(folder: str) -> CollectorRegistry:

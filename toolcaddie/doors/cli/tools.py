@@ -22,7 +22,7 @@ from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.selection.selector import Selector
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import close_names, did_you_mean
 from toolcaddie.util.text import visible_line
 
 _MOST_HITS = 50
@@ -40,11 +40,17 @@ _DESCRIPTION_SHOWN = 80
 )
 @catalog_option
 @click.option("--category", metavar="C", help="Only tools of this category.")
+@click.option("--source", metavar="NAME", help="Only tools of this source.")
 @click.option("--search", metavar="TEXT", help="Only tools that match these words, the best first.")
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, catalogs: tuple[str, ...], category: str | None, search: str | None, as_json: bool
+    ctx: click.Context,
+    catalogs: tuple[str, ...],
+    category: str | None,
+    source: str | None,
+    search: str | None,
+    as_json: bool,
 ) -> None:
     """List the tools of a catalog, or show one of them."""
     if ctx.invoked_subcommand is not None:
@@ -52,6 +58,9 @@ def command(
     desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
     catalog = desk.view.catalog
     tools = asyncio.run(_matching_tools(desk, search, category))
+    if source is not None:
+        _check_source(source, catalog)
+        tools = [tool for tool in tools if tool.source == source]
     if category is not None and catalog.category(category) is None:
         names = [entry.name for entry in catalog.categories]
         raise RequestError(f"no category {category!r}; {name_advice(category, names)}", param="category")
@@ -59,10 +68,10 @@ def command(
         print_json({"tools": [_tool_json(tool) for tool in tools], "count": len(tools)})
         return
     if not tools:
-        note(_nothing(search or category, catalog))
+        note(_nothing(search or category or source, catalog))
         return
-    rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in tools]
-    print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
+    rows = [(tool.name, tool.category, _origin(tool), _flags(catalog, tool), _line(tool)) for tool in tools]
+    print_table(("tool", "category", "source", "flags", "what it does"), rows, spare=("source", "category"))
     echo(f"{len(tools)} of {len(catalog)} tools")
 
 
@@ -83,7 +92,7 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
         return
     echo(visible_line(tool.name), nl=False, bold=True)
     echo(f"  {_flags(desk.view.catalog, tool)}".rstrip())
-    echo(f"category {tool.category or '-'}, source {tool.source}")
+    echo(f"category {tool.category or '-'}, source {_origin(tool)}")
     echo(f"\n{tool.description}\n")
     print_json(tool.input_schema)
 
@@ -127,11 +136,23 @@ def _tool_json(tool: Tool) -> dict[str, Any]:
         "description": tool.description,
         "category": tool.category,
         "source": tool.source,
+        "original": tool.original or tool.name,
         "core": tool.core,
         "annotations": tool.annotations,
         "tags": tool.tags,
         "parameters": tool.input_schema,
     }
+
+
+def _origin(tool: Tool) -> str:
+    """Returns the source of a tool, and its name there if it is another one."""
+    return visible_line(f"{tool.source}: {tool.original}" if tool.original else tool.source)
+
+
+def _check_source(name: str, catalog: Catalog) -> None:
+    names = sorted({tool.source for tool in catalog})
+    if name not in names:
+        raise RequestError(f"no source {name!r} has tools; {did_you_mean(name, names)}", param="source")
 
 
 def _flags(catalog: Catalog, tool: Tool) -> str:

@@ -75,6 +75,7 @@ def tool_of(
         idempotency_key=next((key for key, each in parameters.items() if each.name.lower() == "idempotency-key"), None),
         tags=tuple(operation.tags),
         timeout=api.timeout,
+        original=operation.title,
     )
     return tool, Route(operation=operation, parameters=parameters, files=_files(operation.body, makers.files)), note
 

@@ -1,0 +1,87 @@
+"""Changes the sources of a running process to those of new settings. `toolcaddie serve` does so at the signal SIGHUP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from toolcaddie.app.plugged import Entry, sources_of
+from toolcaddie.app.settings import PartSettings, Settings
+from toolcaddie.parts import Parts
+from toolcaddie.ports import ToolSource
+from toolcaddie.registry import Registry
+from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.util.replacing import replace
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """Names of the sources that a reload added, removed, or made again because their settings or their file had changed."""
+
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    replaced: Sequence[str] = ()
+
+
+class _Loaded(Struct, frozen=True, kw_only=True):
+    entry: Entry
+    stamp: int
+    """The time at which the file that the entry names was changed; 0: it names none."""
+    name: str
+
+
+class Reloading:
+    """Knows from which settings the parts of `source` were made."""
+
+    def __init__(self, source: CombinedSource, settings: Settings, registry: Registry, parts: Parts) -> None:
+        self._source, self._registry, self._parts = source, registry, parts
+        self._loaded = [
+            _Loaded(entry=entry, stamp=_stamp(entry), name=name)
+            for entry, name in zip(_entries(settings), source.part_names, strict=True)
+        ]
+
+    async def reload(self, settings: Settings) -> Changes:
+        """Makes the sources that are new or changed in the settings, opens them, and closes those that are gone. Sources of
+        Python modules stay, because modules are loaded once in a process.
+
+        Raises `ConfigError` or `CatalogError`; then all sources are as before.
+        """
+        wanted = [(entry, _stamp(entry)) for entry in _entries(settings)]
+        kept = [each for each in self._loaded if (each.entry, each.stamp) in wanted]
+        present = [(each.entry, each.stamp) for each in kept]
+        added = [(*each, self._made(settings, each[0])) for each in wanted if each not in present]
+        old = [each.name for each in self._loaded if each not in kept]
+        await self._source.change(add=[source for *_, source in added], remove=old)
+        new = [_Loaded(entry=entry, stamp=stamp, name=source.name) for entry, stamp, source in added]
+        self._loaded = [*kept, *new]
+        names = {each.name for each in new}
+        return Changes(
+            added=sorted(names.difference(old)),
+            removed=sorted(set(old) - names),
+            replaced=sorted(names.intersection(old)),
+        )
+
+    def _made(self, settings: Settings, entry: Entry) -> ToolSource:
+        catalogs, tables = ((entry,), ()) if isinstance(entry, str) else ((), (entry,))
+        [source] = sources_of(replace(settings, catalogs=catalogs, source=tables), self._registry, self._parts)
+        return source
+
+
+def _entries(settings: Settings) -> list[Entry]:
+    """Returns what the settings say of each source, in the order of `sources_of`."""
+    return [*settings.catalogs, *settings.source]
+
+
+def _stamp(entry: Entry) -> int:
+    try:
+        return Path(_file(entry)).stat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+def _file(entry: Entry) -> str:
+    if isinstance(entry, PartSettings):
+        config: Mapping[str, object] = entry.config
+        return str(config.get("path") or config.get("document") or "\0")
+    return entry.removeprefix("openapi:")
