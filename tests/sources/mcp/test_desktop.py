@@ -52,11 +52,75 @@ def test_servers_of_a_desktop_client_become_tables(tmp_path: Path) -> None:
     assert "Bearer abc" not in text
     remarks = "\n".join(imported.remarks)
     assert "'autoApprove' has no counterpart" in remarks
-    assert "off: left out, because it is disabled" in remarks
-    assert "broken: left out, because it has neither a command nor a url" in remarks
+    assert "off: omitted, because it is disabled" in remarks
+    assert "broken: omitted, because it has neither a command nor a url" in remarks
     path = tmp_path / "toolcaddie.toml"
     path.write_text(text)
     assert [part.type for part in load_settings(path, environ={}).source] == ["mcp", "mcp"]
+
+
+CLIENTS = {
+    "claude-desktop": (
+        '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "server"]}}}',
+        {"args": ["-y", "server"]},
+    ),
+    "cline": ('{"mcpServers": {"files": {"command": "npx", "disabled": false, "alwaysAllow": ["a"]}}}', {}),
+    "windsurf": (
+        '{"mcpServers": {"files": {"serverUrl": "https://a.example/mcp"}}}',
+        {"url": "https://a.example/mcp", "command": None, "args": None},
+    ),
+    "vscode": (
+        """{
+        // comments and superfluous commas are usual here
+        "inputs": [{"id": "api-key", "type": "promptString", "password": true}],
+        "servers": {"files": {"type": "stdio", "command": "npx", "env": {"API_KEY": "${input:api-key}", "U": "http://x"},}},
+        }""",
+        {"env": {"U": "http://x"}, "env_from": {"API_KEY": "api_key"}},
+    ),
+    "vscode-settings": ('{"mcp": {"servers": {"files": {"command": "npx"}}}}', {}),
+    "opencode": (
+        '{"mcp": {"files": {"type": "local", "command": ["npx", "server"], "enabled": true, '
+        '"environment": {"A_TOKEN": "{env:MINE}"}}}}',
+        {"args": ["server"], "env_from": {"A_TOKEN": "MINE"}},
+    ),
+    "zed": ('{"context_servers": {"files": {"source": "custom", "command": "npx", "args": ["a"]}}}', {"args": ["a"]}),
+    "zed-older": ('{"context_servers": {"files": {"command": {"path": "npx", "args": ["a"]}}}}', {"args": ["a"]}),
+    "codex": (
+        '[mcp_servers.files]\ncommand = "npx"\nargs = ["a"]\nenv = { MODE = "ro" }',
+        {"args": ["a"], "env": {"MODE": "ro"}},
+    ),
+    "codex-http": (
+        '[mcp_servers.files]\nurl = "https://a.example/mcp"\nbearer_token_env_var = "T"\nenv_http_headers = { "X-A" = "B" }',
+        {"url": "https://a.example/mcp", "token_env": "T", "headers_from": {"X-A": "B"}, "command": None, "args": None},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "more"), CLIENTS.values(), ids=CLIENTS)
+def test_the_file_of_each_client_can_be_read(text: str, more: dict[str, Any], tmp_path: Path) -> None:
+    [table] = read_servers(text.encode(), place="file").tables
+    expected = {"type": "mcp", "name": "files", "command": "npx", "args": [], **more}
+    assert table == {key: value for key, value in expected.items() if value is not None}
+    (tmp_path / "toolcaddie.toml").write_text(as_toml([table]))
+    assert len(load_settings(tmp_path / "toolcaddie.toml", environ={}).source) == 1
+
+
+def test_a_placeholder_in_an_argument_is_named() -> None:
+    text = b'{"servers": {"files": {"command": "npx", "args": ["${workspaceFolder}/a"]}}}'
+    [remark] = read_servers(text, place="mcp.json").remarks
+    assert "the argument '${workspaceFolder}/a' has a placeholder of the client" in remark
+
+
+def test_servers_are_not_appended_over_others_of_their_name(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"files": {"command": "npx"}}}')
+    settings = tmp_path / "toolcaddie.toml"
+    words = ["import", str(tmp_path / "mcp.json"), "--append", str(settings)]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    before = settings.read_text()
+    again = CliRunner().invoke(cli, words)
+    assert again.exit_code == 2
+    assert "already has the source 'files', so nothing was added" in again.stderr
+    assert settings.read_text() == before
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"a": 1}'], ids=["json", "list", "other"])

@@ -1,7 +1,8 @@
-"""`toolcaddie import`: reads the `mcpServers` JSON of a desktop client."""
+"""`toolcaddie import`: reads the MCP servers in the settings file of a client."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import click
@@ -27,7 +28,9 @@ from toolcaddie.sources.mcp.desktop import Imported, as_toml, read_servers
 )
 @json_option
 def command(file: Path, append: Path | None, as_json: bool) -> None:
-    """Write the MCP servers of a desktop client's FILE as tables of toolcaddie.toml.
+    """Write the MCP servers in a client's settings FILE as tables of toolcaddie.toml.
+
+    Files of Claude Desktop, Cursor, Cline, Windsurf, VS Code, opencode, Zed and codex can be read.
 
     What has no counterpart is named. Values that may be secrets are not copied: set the named environment variables.
     """
@@ -48,8 +51,24 @@ def _append(path: Path, imported: Imported) -> None:
     """Adds the tables to a settings file. Raises `ConfigError` if it cannot be written."""
     try:
         before = path.read_text() if path.exists() else ""
+        _check_names(path, before, imported)
         gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
         path.write_text(f"{before}{gap}{as_toml(imported.tables)}")
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
     note(f"added {len(imported.tables)} servers to {path}")
+
+
+def _check_names(path: Path, before: str, imported: Imported) -> None:
+    """Raises `ConfigError` if the settings file is not TOML, or has a source of one of these names."""
+    try:
+        tables = tomllib.loads(before).get("source", ())
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML, so nothing was added: {error}") from error
+    names = {table.get("name") for table in tables if isinstance(table, dict)}
+    taken = [str(table["name"]) for table in imported.tables if table["name"] in names]
+    if taken:
+        raise ConfigError(
+            f"{path} already has the source {taken[0]!r}, so nothing was added; remove its table there, or print the new "
+            "tables without --append and choose"
+        )

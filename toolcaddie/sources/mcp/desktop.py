@@ -1,5 +1,6 @@
-"""Reads the `mcpServers` JSON of desktop clients and writes it as tables of `toolcaddie.toml`. What has no counterpart there is
-named, and values that may be secrets are replaced by names of environment variables."""
+"""Reads the MCP servers in the settings file of a client, such as a desktop application or an editor, and writes them as tables
+of `toolcaddie.toml`. What has no counterpart there is named, and values that may be secrets are replaced by names of environment
+variables."""
 
 from __future__ import annotations
 
@@ -11,24 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.sources.mcp.dialects import document_of, server_of, servers_of
 from toolcaddie.sources.mcp.server import may_be_secret
 
-_KEYS = {
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "headers",
-    "type",
-    "transport",
-    "disabled",
-    "enabled",
-}
-_LISTS = ("mcpServers", "servers", "mcp_servers", "mcp", "context_servers")
-_PLACEHOLDER = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}\Z")
+_KEYS = {"command", "args", "env", "cwd", "url", "headers", "headers_from", "token_env", "type", "disabled"}
+_PLACEHOLDER = re.compile(r"(?:\$\{(?:env:|input:)?([A-Za-z_][A-Za-z0-9_-]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\})\Z")
+"""A whole value that stands for a variable or for an answer of the user: `${NAME}`, `${env:NAME}`, `${input:name}`, or
+`{env:NAME}`."""
 _LARGEST = 4 * 1024 * 1024
 
 
@@ -45,11 +35,7 @@ def read_servers(text: bytes, *, place: str) -> Imported:
     """Returns the tables for the servers of a file. Raises `ConfigError` if the file has no list of servers."""
     if len(text) > _LARGEST:
         raise ConfigError(f"{place} has {len(text):,} bytes; it is no settings file of a client")
-    try:
-        document = msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigError(f"{place} is not JSON: {error}") from error
-    servers = _servers(document)
+    servers = servers_of(document_of(text, place=place))
     if servers is None:
         raise ConfigError(
             f'{place} has no list of servers, such as {{"mcpServers": {{"files": {{"command": "npx"}}}}}}'
@@ -60,60 +46,55 @@ def read_servers(text: bytes, *, place: str) -> Imported:
     names: set[str] = set()
     for name, entry in servers.items():
         if not isinstance(entry, Mapping):
-            remarks.append(f"{name}: left out, because it is not an object")
+            remarks.append(f"{name}: omitted, because it is not an object")
             continue
-        table = _table(name, entry, names, remarks, variables)
+        table = _table(name, server_of(entry), names, remarks, variables)
         if table is not None:
             tables.append(table)
     return Imported(tables=tuple(tables), remarks=tuple(remarks), variables=tuple(variables))
 
 
-def _servers(document: Any) -> Mapping[str, Any] | None:
-    if not isinstance(document, Mapping):
-        return None
-    for key in _LISTS:
-        value = document.get(key)
-        if isinstance(value, Mapping):
-            return _servers(value) or value if key == "mcp" else value
-    return None
-
-
 def _table(
     name: str, entry: Mapping[str, Any], names: set[str], remarks: list[str], variables: dict[str, None]
 ) -> Mapping[str, Any] | None:
-    if entry.get("disabled") is True or entry.get("enabled") is False:
-        remarks.append(f"{name}: left out, because it is disabled")
+    if entry.get("disabled") is True:
+        remarks.append(f"{name}: omitted, because it is disabled")
         return None
     table: dict[str, Any] = {"type": "mcp", "name": _free_name(name, names)}
     if table["name"] != name:
         remarks.append(f"{name}: its name here is {table['name']}")
-    url = next((entry[key] for key in ("url", "serverUrl", "httpUrl") if isinstance(entry.get(key), str)), None)
+    url = entry["url"] if isinstance(entry.get("url"), str) else None
     command = entry.get("command")
-    transport = entry.get("type", entry.get("transport"))
-    if transport == "sse":
+    if entry.get("type") == "sse":
         remarks.append(
             f"{name}: its transport is SSE, which is out of date; it works only if the address takes streamable HTTP"
         )
     if url is not None:
         table["url"] = url
         _secrets(name, "header", entry.get("headers"), table, "headers", variables, remarks)
+        _named(entry, table, variables)
     elif isinstance(command, str | list) and command:
         words = [command] if isinstance(command, str) else command
         args = entry.get("args") or []
         if not all(isinstance(word, str) for word in (*words, *args)):
-            remarks.append(f"{name}: left out, because its command or args are not texts")
+            remarks.append(f"{name}: omitted, because its command or args are not texts")
             return None
         table["command"], table["args"] = words[0], [*words[1:], *args]
         remarks += [
             f"{name}: an argument looks like a secret; give it by env_from instead" for word in args if _is_key(word)
         ]
+        remarks += [
+            f"{name}: the argument {word[:80]!r} has a placeholder of the client; write its value"
+            for word in args
+            if "${" in word
+        ]
         if isinstance(entry.get("cwd"), str):
             table["cwd"] = entry["cwd"]
         _secrets(name, "variable", entry.get("env"), table, "env", variables, remarks)
     else:
-        remarks.append(f"{name}: left out, because it has neither a command nor a url")
+        remarks.append(f"{name}: omitted, because it has neither a command nor a url")
         return None
-    remarks += [f"{name}: {key!r} has no counterpart and is left out" for key in entry if key not in _KEYS]
+    remarks += [f"{name}: {key!r} has no counterpart and is omitted" for key in entry if key not in _KEYS]
     return table
 
 
@@ -137,7 +118,11 @@ def _secrets(
         if placeholder is None and not may_be_secret(each) and not _is_key(text):
             plain[each] = text
             continue
-        variable = placeholder[1] if placeholder else _variable(each if what == "variable" else f"{name}_{each}")
+        variable = (
+            _variable(placeholder[1] or placeholder[2], upper=False)
+            if placeholder
+            else _variable(each if what == "variable" else f"{name}_{each}")
+        )
         named[each] = variable
         variables.setdefault(variable)
         if placeholder is None:
@@ -150,14 +135,26 @@ def _secrets(
         table[f"{key}_from"] = named
 
 
+def _named(entry: Mapping[str, Any], table: dict[str, Any], variables: dict[str, None]) -> None:
+    """Adds the variables that the file names itself: a token, and values of headers."""
+    headers = entry.get("headers_from")
+    if isinstance(headers, Mapping):
+        table["headers_from"] = {**table.get("headers_from", {}), **headers}
+        variables.update(dict.fromkeys(map(str, headers.values())))
+    if isinstance(entry.get("token_env"), str):
+        table["token_env"] = entry["token_env"]
+        variables.setdefault(entry["token_env"])
+
+
 def _is_key(text: str) -> bool:
     return bool(re.match(r"(sk|pk|ghp|gho|github_pat|xox[bp]|Bearer)[-_ ]", text)) or bool(
         re.fullmatch(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+/=_-]{24,}", text)
     )
 
 
-def _variable(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_").upper()[:60] or "SECRET"
+def _variable(text: str, *, upper: bool = True) -> str:
+    name = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:60] or "SECRET"
+    return name.upper() if upper else name
 
 
 def _free_name(name: str, names: set[str]) -> str:
