@@ -27,7 +27,10 @@ _COMMANDS = {
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
-    "import": (f"{_PACKAGE}.imports", "Write the MCP servers of a desktop client's FILE as tables of toolcaddie.toml."),
+    "import": (
+        f"{_PACKAGE}.imports",
+        "Write the MCP servers in a client's settings FILE as tables of toolcaddie.toml.",
+    ),
     "keys": (f"{_PACKAGE}.keys", "Create, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),
