@@ -127,11 +127,12 @@ async def _in_turns(
 
 
 @contextmanager
-def http_server() -> Iterator[str]:
+def http_server(module: str = "benchmarks.mcp_calls", *words: str) -> Iterator[str]:
+    """Starts a module as a server over HTTP, given its port and `words`. Yields the address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.mcp_calls", str(port)])
+    process = subprocess.Popen([sys.executable, "-m", module, str(port), *words])
     try:
         while True:
             try:

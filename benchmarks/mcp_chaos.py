@@ -23,6 +23,7 @@ import msgspec
 import psutil
 
 from benchmarks.chaos_servers import Blow, Upstream, blows
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.events import CallFinished
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.presets import PRESETS
@@ -168,7 +169,7 @@ async def _opened(upstreams: Sequence[Upstream], plan: Plan, times: list[CallFin
     sources = [McpSource(upstream.settings) for upstream in upstreams]
     limits = Limits(calls=None, tool_seconds=plan.timeout)
     preset = replace(PRESETS["default"], name="chaos", limits=limits, meta=())
-    runtime = Runtime(provider=ScriptedProvider(_answer), sources=sources, preset=preset)
+    runtime = Runtime(provider=ScriptedProvider(_answer), sources=sources, preset=preset, policy=AllowAll())
     await runtime.open()
     try:
         with runtime.subscribe(listen):

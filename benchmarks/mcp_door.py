@@ -1,9 +1,10 @@
 """The cost of calling a tool through the MCP door instead of directly: python -m benchmarks mcp_door
 
-The protocol's own client calls the same function in four ways, in turns: on a server of the package `mcp` alone, through a door
-that has the function itself, and through two doors in front of that server, one of which trusts its annotations. Every server
-is a process of its own. The figures are milliseconds of a call: p50 and p99, and how much more the p50 is than that of the
-server alone. The goal is less than 2. A call through a door in front of a server includes a whole second call of the protocol.
+The protocol's own client calls the same function in five ways, in turns: on a server of the package `mcp` alone, through a bare
+proxy of that package in front of it, through a door that has the function itself, and through two doors in front of that server,
+one of which trusts its annotations. Every server is a process of its own. The figures are milliseconds of a call: p50 and p99,
+and how much more the p50 is than that of the server alone. The goal is less than 2. A call through a proxy, or through a door in
+front of a server, includes a whole second call of the protocol.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from benchmarks.mcp_calls import ARGUMENTS, COMMAND, GOAL, PROTOCOLS, http_serve
 from toolcaddie import tool
 
 ALONE = "server alone"
+PROXY = "bare proxy"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str]) -> Sequence[Row]:
     rows = asyncio.run(_measured(calls))
     print(f"{'':<40}{'p50 ms':>9}{'p99':>8}{'overhead':>10}")
     for row in rows:
-        verdict = "" if row.way == ALONE else f"  goal < {GOAL:g} {'met' if row.overhead < GOAL else 'MISSED'}"
+        verdict = "" if row.way in (ALONE, PROXY) else f"  goal < {GOAL:g} {'met' if row.overhead < GOAL else 'MISSED'}"
         name = f"{row.transport} {row.protocol}, {row.way}"
         print(f"{name:<40}{row.p50:>9.2f}{row.p99:>8.2f}{row.overhead:>10.2f}{verdict}")
     return rows
@@ -66,7 +68,7 @@ def missed(rows: Sequence[Row]) -> list[str]:
     return [
         f"{row.transport} {row.protocol}, {row.way}: {row.overhead:.2f} ms"
         for row in rows
-        if row.way != ALONE and row.overhead >= GOAL
+        if row.way not in (ALONE, PROXY) and row.overhead >= GOAL
     ]
 
 
@@ -76,9 +78,15 @@ async def _measured(calls: int) -> list[Row]:
         url = stack.enter_context(http_server())
         program = {"command": COMMAND[0], "args": list(COMMAND[1:])}
         doors = {way: _settings(folder, f"{way} http", entries) for way, entries in _ways({"url": url}).items()}
-        http = {ALONE: url, **{way: _http_door(stack, path) for way, path in doors.items()}}
+        proxy = stack.enter_context(http_server("benchmarks.mcp_proxy", url))
+        http = {ALONE: url, PROXY: proxy, **{way: _http_door(stack, path) for way, path in doors.items()}}
         doors = {way: _settings(folder, f"{way} stdio", entries) for way, entries in _ways(program).items()}
-        stdio = {ALONE: StdioServerParameters(**program), **{way: _stdio_door(path) for way, path in doors.items()}}
+        before = StdioServerParameters(command=COMMAND[0], args=["-m", "benchmarks.mcp_proxy", "stdio", *COMMAND])
+        stdio = {
+            ALONE: StdioServerParameters(**program),
+            PROXY: before,
+            **{way: _stdio_door(path) for way, path in doors.items()},
+        }
         return [
             row
             for transport, targets in (("stdio", stdio), ("http", http))
@@ -106,14 +114,15 @@ def _settings(folder: str, name: str, source: Mapping[str, Any]) -> Path:
 
 
 def _http_door(stack: contextlib.ExitStack, settings: Path) -> str:
-    before, options = ("--config", str(settings)), ("--mcp-mode", "all")
+    before, options = ("--config", str(settings)), ("--mcp-mode", "all", "--approve", "run")
     server = stack.enter_context(servers.toolcaddie(before=before, options=options))
     return f"{server.base_url.removesuffix('/v1')}/mcp"
 
 
 def _stdio_door(settings: Path) -> StdioServerParameters:
     database = f"sqlite:///{settings.with_suffix('.sqlite')}"
-    words = ["-m", "toolcaddie", "--config", str(settings), "mcp", "serve", "--mode", "all", "--database-url", database]
+    words = ["-m", "toolcaddie", "--config", str(settings), "mcp", "serve", "--mode", "all", "--approve", "run"]
+    words += ["--database-url", database]
     return StdioServerParameters(command=sys.executable, args=words)
 
 

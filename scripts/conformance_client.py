@@ -62,6 +62,7 @@ def _server(url: str) -> McpServer:
             client_id=CONTEXT.get("client_id"),
             client_secret_env=SECRET if CONTEXT.get("client_secret") else None,
             client_metadata_url="https://conformance-test.local/client-metadata.json",
+            hosts=("http://localhost:*", "http://127.0.0.1:*"),  # the suite's authorization servers take any free port
         )
     return McpServer(
         name="suite", prefix="", url=url, protocol=PROTOCOL, oauth=oauth, elicitation="defaults", connect_seconds=25

@@ -156,7 +156,7 @@ def _served(
 ) -> Iterator[tuple[subprocess.Popen[str], Any]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCADDIE_")}
     clean.pop("OPENAI_API_KEY", None)
-    command = [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words]
+    command = [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", "--approve", "run", *words]
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(
             command,

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from toolcaddie import Category, RunContext, Runtime, Tool, ToolAnnotations, ToolResult, tool
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import LimitReached
 from toolcaddie.providers.openai_chat import OpenAIChat
@@ -57,7 +58,9 @@ async def result_text(desk: Desk, config: Mapping[str, Any] | None = None, **opt
     async with ScriptedUpstream([FOUND, DONE]) as upstream:
         config = {"validateToolResponse": True, "maxRetries": 1, **(config or {})}
         provider = OpenAIChat(upstream.base_url, "test-key")
-        async with Runtime(provider=provider, model="m", sources=desk, tool_config=config, **options) as runtime:
+        async with Runtime(
+            provider=provider, model="m", sources=desk, tool_config=config, **{"policy": AllowAll(), **options}
+        ) as runtime:
             await runtime.run("find John")
     (result,) = (message["content"] for message in upstream.bodies[1]["messages"] if message["role"] == "tool")
     return str(result)

@@ -123,6 +123,27 @@ async def test_a_question_is_answered_once_also_by_two_people_at_the_same_moment
         await runtime.approvals.answer("house", approval.id, approved=True, by=BOSS)
 
 
+async def test_an_approval_counts_for_an_equal_call_of_another_run_and_then_for_none() -> None:
+    runtime, paid, _ = payments(PAY_BOB, PAY_BOB, say("done"), first=PAY_BOB)
+    waiting = [await runtime.run("pay bob", principal=ANN) for _ in range(2)]
+    approval = await only_open(runtime)  # one question for both
+    await runtime.approvals.answer("house", approval.id, approved=True, by=BOSS)
+    assert (await runtime.run("pay bob", principal=BOSS)).status == "pending"  # another principal asks for itself
+    assert (await runtime.resume(waiting[0].run_id)).text == "done"
+    assert paid == ["bob"]
+    assert (await runtime.resume(waiting[1].run_id)).status == "pending"
+    assert paid == ["bob"]
+
+
+async def test_two_equal_calls_of_one_run_are_two_questions() -> None:
+    runtime, paid, _ = payments(say("done"), first=calls(("pay", {"to": "bob"}), ("pay", {"to": "bob"})))
+    paused = await runtime.run("pay bob twice", principal=ANN)
+    questions = await runtime.approvals.list("house", status="open")
+    assert len(questions) == 2
+    await runtime.resume(paused.run_id, approvals={questions[0].call_id: True, questions[1].call_id: False})
+    assert paid == ["bob"]
+
+
 async def test_a_run_is_not_resumed_with_another_answer_than_the_one_that_was_given() -> None:
     runtime, paid, _ = payments(say("done"))
     paused = await runtime.run("pay bob", principal=ANN)

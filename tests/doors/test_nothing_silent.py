@@ -18,6 +18,7 @@ def settings(toolcaddie: CommandLine, text: str = "") -> None:
     """Tools enough that some must be left out."""
     tools = [{"name": "form_x", "description": "Form X.", "parameters": {"type": "object"}}]
     tools += [{"name": f"report_{n}", "description": f"Area {n}.", "parameters": {"type": "object"}} for n in range(60)]
+    tools = [{**each, "read_only": True} for each in tools]
     (toolcaddie.home / "tools.jsonl").write_text("\n".join(json.dumps(tool) for tool in tools))
     (toolcaddie.home / "toolcaddie.toml").write_text(f'catalogs = ["tools.jsonl"]\n{text}\n')
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from toolcaddie.audit.trail import Trail
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.meta_names import EXECUTE_TOOL, LIST_TOOLS, RESPOND
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult
@@ -94,9 +95,11 @@ async def test_log_and_trail_name_what_was_dropped(tmp_path: Path) -> None:
 async def test_a_tool_that_declares_such_an_argument_gets_it_from_the_model_unless_it_is_injected() -> None:
     source = Elsewhere()
     steps = [call("get_document", {"_id": "d1", "_chatId": "x"}), say("done")]
-    await Runtime(provider=ScriptedProvider(steps), sources=[source]).run("go")
+    await Runtime(provider=ScriptedProvider(steps), sources=[source], policy=AllowAll()).run("go")
     assert source.got == {"_id": "d1"}
-    await Runtime(provider=ScriptedProvider(steps), sources=[source]).run("go", injected={"_id": "mine"})
+    await Runtime(provider=ScriptedProvider(steps), sources=[source], policy=AllowAll()).run(
+        "go", injected={"_id": "mine"}
+    )
     assert source.got == {"_id": "mine"}
 
 

@@ -122,9 +122,19 @@ async def test_a_direct_call_that_is_asked_about_waits_and_is_carried_on_like_a_
     (approval,) = await runtime.approvals.list("default", status="open")
     assert (waiting.is_error, waiting.error) == (True, "denied")
     assert approval.id in waiting.text
-    assert "Resume run direct" in waiting.text
+    assert "(run direct)" in waiting.text
     done = await runtime.resume("direct", approvals={approval.call_id: True})
     assert (done.status, done.text, done.tool_calls) == ("completed", "locked", ("lock_doors",))
+
+
+async def test_the_same_direct_call_gets_the_answer_once_a_person_has_approved_it() -> None:
+    runtime = club(policy=Asks())
+    assert "waits for a person" in (await runtime.call("lock_doors", {})).text
+    assert "waits for a person" in (await runtime.call("lock_doors", {})).text
+    (approval,) = await runtime.approvals.list("default", status="open")
+    await runtime.approvals.answer("default", approval.id, approved=True)
+    assert (await runtime.call("lock_doors", {})).text == "locked"
+    assert "waits for a person" in (await runtime.call("lock_doors", {})).text  # an approval is valid for one call
 
 
 async def test_a_direct_call_has_the_time_limit_of_every_run() -> None:

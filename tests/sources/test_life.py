@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError, DuplicateToolError
 from toolcaddie.core.events import CallProgressed, SourceStatus
@@ -153,7 +154,8 @@ async def test_every_change_of_a_source_is_an_event() -> None:
 
 async def test_a_call_tells_its_progress_and_knows_its_deadline() -> None:
     async with CombinedSource([Remote("far", ["fetch"])]) as source:
-        runtime = Runtime(provider=ScriptedProvider([call("fetch"), say("done")]), sources=[source])
+        provider = ScriptedProvider([call("fetch"), say("done")])
+        runtime = Runtime(provider=provider, sources=[source], policy=AllowAll())
         events = [event async for event in runtime.stream("fetch it")]
         (progress,) = [event for event in events if isinstance(event, CallProgressed)]
         assert (progress.tool, progress.done, progress.total, progress.message) == ("fetch", 1, 2, "half of it")

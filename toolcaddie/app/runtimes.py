@@ -22,6 +22,7 @@ from toolcaddie.app.plugged import (
 )
 from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
+from toolcaddie.control.answers import SameAnswer
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
@@ -29,7 +30,7 @@ from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
-from toolcaddie.ports import Classifier, EventSink, Provider, Store, ToolSource
+from toolcaddie.ports import Approver, Classifier, EventSink, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -92,7 +93,7 @@ def runtime_of(
         rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
         policy=one_of("policy", settings.policy, registry, parts),
         approval_expiry=duration_seconds(settings.approvals.expiry),
-        approver=one_of("approver", settings.approver, registry, parts),
+        approver=_approver(settings, registry, parts),
         middleware=all_of("middleware", settings.middleware, registry, parts),
         meta_tools=meta_tools,
         experience=experience_of(settings),
@@ -102,6 +103,15 @@ def runtime_of(
         categories=settings.catalog.categories,
         replace_reserved=settings.catalog.replace_reserved,
     )
+
+
+def _approver(settings: Settings, registry: Registry, parts: Parts) -> Approver | None:
+    """Returns what answers questions at once; None: they wait for a person."""
+    answer = settings.approvals.answer
+    if answer != "inbox":
+        return SameAnswer(approved=answer == "run")
+    approver: Approver | None = one_of("approver", settings.approver, registry, parts)
+    return approver
 
 
 def attempts_of(settings: Settings, *, clients_retry: bool) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,11 +20,12 @@ from msgspec import Struct
 from toolcaddie.control.approvals import digest_of, mismatch, question
 from toolcaddie.control.arguments import Arguments, arguments_of
 from toolcaddie.control.visibility import may_use
-from toolcaddie.core.approval import EXPIRY_SECONDS
+from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision
+from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import ApprovalClosed, CallDecided, Emit
 from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
@@ -146,9 +148,9 @@ async def _approval_gate(
     if earlier is not None and not mismatch(earlier, digest=digest, policy_version=version):
         match earlier.status:
             case "approved":
-                await gates.approvals.use(tenant, earlier.id, digest=digest, policy_version=version)
+                await _used(earlier, request, gates)
                 return None
-            case "used":
+            case "used" if earlier.used_by in ("", _place(request)):
                 # A process used the approval and died before the call acted: had the call acted, its outcome would be stored.
                 # Only the process that has claimed the run comes here.
                 return None
@@ -160,8 +162,18 @@ async def _approval_gate(
 async def _put_question(
     pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates, emit: Emit
 ) -> PendingCall | None:
-    """Asks the approver, and stores the question if there is no answer yet."""
+    """Asks the approver, and stores the question if there is no answer yet. If the same call of the same principal has been asked
+    about already, that question counts."""
     approval = question(request, decision, now=gates.clock(), expiry=gates.approval_expiry)
+    equal = await gates.approvals.equal(approval)
+    if equal is not None and equal.run_id == approval.run_id:
+        equal = None  # two equal calls of one run are two questions
+    if equal is not None and equal.status == "open":
+        return replace(pending, waiting="approval", decision=decision, approval=equal.id)
+    if equal is not None and equal.status == "approved":
+        with suppress(RequestError):  # another call uses it at this moment, so there is a question for this one
+            await _used(equal, request, gates)
+            return None
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
         await gates.approvals.open(approval)
@@ -169,6 +181,21 @@ async def _put_question(
     answered = replace(approval, status="approved" if approved else "refused", answered=gates.clock())
     await emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
     return None if approved else _refusal(pending)
+
+
+async def _used(approval: Approval, request: CallRequest, gates: Gates) -> None:
+    """Uses an approval for this call. Raises `RequestError` if another call uses it at this moment."""
+    await gates.approvals.use(
+        request.context.principal.tenant,
+        approval.id,
+        digest=approval.digest,
+        policy_version=approval.policy_version,
+        used_by=_place(request),
+    )
+
+
+def _place(request: CallRequest) -> str:
+    return f"{request.context.run_id}/{request.call.id}"
 
 
 def _refusal(pending: PendingCall) -> PendingCall:

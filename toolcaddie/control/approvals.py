@@ -27,6 +27,8 @@ from toolcaddie.ports import ApprovalStore, Store
 from toolcaddie.util.replacing import replace
 
 _KIND = "approval"
+_EQUAL = "approval-equal"
+"""Kind of the documents that name the last approval for exactly the same call."""
 _LOOKUP_SECONDS = 30 * 86_400.0
 """Seconds for which an approval can still be looked up after it has expired."""
 _PAGE = 200
@@ -46,6 +48,7 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         principal=request.context.principal,
         reason=decision.reason,
         rule=decision.rule,
+        taint=request.state.taint,
         created=now,
         expires=now + expiry,
     )
@@ -70,6 +73,11 @@ class StoredApprovals:
             _KIND, _key_of(approval), value, expected=None, ttl=self._ttl(approval)
         ):
             raise RequestError(f"there is an approval {approval.id!r} already", param="approval")
+        await self._store.put(_EQUAL, _equal_key(approval), approval.id.encode(), ttl=self._ttl(approval))
+
+    async def equal(self, approval: Approval) -> Approval | None:
+        approval_id = await self._store.get(_EQUAL, _equal_key(approval))
+        return None if approval_id is None else await self.get(approval.principal.tenant, approval_id.decode())
 
     async def get(self, tenant: str, approval_id: str) -> Approval | None:
         value = await self._store.get(_KIND, _key(tenant, approval_id))
@@ -109,13 +117,15 @@ class StoredApprovals:
                 raise
         return answered
 
-    async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
+    async def use(
+        self, tenant: str, approval_id: str, *, digest: str, policy_version: str, used_by: str = ""
+    ) -> Approval:
         value, approval = await self._stored(tenant, approval_id)
         if problem := mismatch(approval, digest=digest, policy_version=policy_version):
             raise RequestError(problem, param="approval", code="approval_invalid")
         if approval.status != "approved":
             raise RequestError(_not_open(approval), param="approval", code="approval_closed")
-        return await self._changed(replace(approval, status="used"), expected=value)
+        return await self._changed(replace(approval, status="used", used_by=used_by), expected=value)
 
     async def _stored(self, tenant: str, approval_id: str) -> tuple[bytes, Approval]:
         value = await self._store.get(_KIND, _key(tenant, approval_id))
@@ -248,6 +258,12 @@ def _not_open(approval: Approval) -> str:
             return f"approval {approval.id} was approved{by} and used already; an approval counts once"
         case status:
             return f"approval {approval.id} was {status}{by} already; an answer cannot be changed"
+
+
+def _equal_key(approval: Approval) -> str:
+    caller = approval.principal
+    same = [*caller.owner, caller.bot, caller.role, approval.digest, approval.policy_version]
+    return hashlib.sha256(canonical_json(same)).hexdigest()
 
 
 def _key_of(approval: Approval) -> str:

@@ -35,6 +35,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Reason given by the policy."""
     rule: str = ""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the model had read when it asked for the call."""
     created: float
     """Seconds since the epoch."""
     expires: float
@@ -44,6 +46,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     """Seconds since the epoch."""
     answered_by: Principal | None = None
     answer_reason: str = ""
+    used_by: str = ""
+    """The run and the call that used the approval (`run_1/call_2`); empty: it is not used."""
 
     def at(self, now: float) -> Approval:
         """Returns the approval as it is at the moment `now`: with status `expired` if `expires` has passed before it was used."""

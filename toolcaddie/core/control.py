@@ -16,11 +16,13 @@ class Principal:
     bot: str | None = None
     role: str | None = None
     tenant: str = "default"
+    channel: str | None = None
+    """The way in by which the request came, such as `gateway`, `mcp` or `chat`; None: the application uses the library."""
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Key of everything that is stored for a principal: tenant and id. It does not contain bot and role, so a person has the
-        same conversations and runs with every bot and in every role."""
+        """Key of everything that is stored for a principal: tenant and id. It does not contain bot, role and channel, so a person
+        has the same conversations and runs with every bot, in every role and through every channel."""
         return (self.tenant, self.id)
 
 

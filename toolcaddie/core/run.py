@@ -243,6 +243,10 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """For each digest of (tool, arguments, result) of the last round, the number of rounds in a row that contain it."""
     called: tuple[str, ...] = ()
     """Real tools run so far, in order."""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the model has read, in this turn of the conversation or before."""
+    waits_for: str = ""
+    """An earlier run of the conversation that still waits for a person; empty: there is none."""
     closing: bool = False
     """True: the next model call is the last one and has no tools."""
     text: str = ""

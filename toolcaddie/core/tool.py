@@ -60,6 +60,8 @@ class Tool:
     """Seconds for which a result may be reused; None: it may not."""
     personal: bool = False
     """True: the result depends on the caller and may be reused only for the same caller."""
+    untrusted: bool = False
+    """True: its results may contain what strangers wrote. After one of them, policies can be stricter."""
     definition: JsonObject | None = None
     """Wire definition exactly as a client sent it; None: made from the fields above."""
     original: str = ""

@@ -10,7 +10,7 @@ import hashlib
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
-from toolcaddie.core.run import RunResult, Transcript
+from toolcaddie.core.run import PendingCall, RunResult, Transcript
 
 BETWEEN_ROUNDS = "\n\n"
 """Separator of the texts of two model calls."""
@@ -62,5 +62,16 @@ def answer_text(result: RunResult) -> str | None:
 
 
 def approval_text(result: RunResult) -> str:
-    waiting = ", ".join(item.call.name for item in result.state.pending if item.waiting == "approval")
-    return f"This needs a person's approval before it goes on: {waiting} (run {result.run_id})."
+    """Returns the text for a caller whose run waits for a person: the calls, and what to do."""
+    waiting = [item for item in result.state.pending if item.waiting == "approval"]
+    calls = ", ".join(_waiting_call(item) for item in waiting)
+    ids = " ".join(item.approval for item in waiting)
+    return (
+        f"This needs a person's approval before it goes on: {calls}. Once it is answered (toolcaddie approvals approve {ids}), "
+        f"write again and it continues. (run {result.run_id})"
+    )
+
+
+def _waiting_call(item: PendingCall) -> str:
+    reason = item.decision.reason if item.decision else ""
+    return f"{item.call.name} ({reason})" if reason else item.call.name

@@ -31,7 +31,7 @@ class Batch:
     ) -> None:
         self._run = run
         self._state = state
-        self._admitted = admitted
+        self.admitted = admitted
         self._places = {index: state.calls + number for number, index in enumerate(admitted, start=1)}
         self._outcomes = outcomes
         self._storing = asyncio.Lock()
@@ -59,12 +59,12 @@ class Batch:
     async def _run_all(self, *, together: bool) -> None:
         """Runs all calls. One after another, the first error stops the batch; together, the first error is raised after all calls
         have ended."""
-        if not together or len(self._admitted) < 2:
-            for index in self._admitted:
+        if not together or len(self.admitted) < 2:
+            for index in self.admitted:
                 await self._run_call(index)
             return
         # Not a TaskGroup: that would cancel the writes under way when the record of one of them fails.
-        ended = await asyncio.gather(*map(self._run_call, self._admitted), return_exceptions=True)
+        ended = await asyncio.gather(*map(self._run_call, self.admitted), return_exceptions=True)
         failures = [outcome for outcome in ended if outcome is not None]
         if failures:
             raise failures[0]
@@ -73,22 +73,22 @@ class Batch:
         """Returns all calls of the answer with their outcomes. The outcome of a call that started and did not end is unknown."""
         outcomes = list(self._outcomes)
         for index in self._started:
-            outcomes[index] = replace(outcomes[index], result=_unknown(self._admitted[index]), waiting="")
+            outcomes[index] = replace(outcomes[index], result=_unknown(self.admitted[index]), waiting="")
         for index, result in self._results.items():
             outcomes[index] = replace(outcomes[index], result=result, waiting="")
         return outcomes
 
     def acted(self) -> list[Admitted]:
         """Returns the calls that have ended, and those that started and so may have acted."""
-        return [call for index, call in self._admitted.items() if index in self._results or index in self._started]
+        return [call for index, call in self.admitted.items() if index in self._results or index in self._started]
 
     def _loose_ends(self) -> list[CallUnknown | CallFinished]:
         """Returns the events that record the end of each call with a recorded intent and without a result."""
-        return [self._loose_end(index) for index in self._admitted if index in self._intended - self._results.keys()]
+        return [self._loose_end(index) for index in self.admitted if index in self._intended - self._results.keys()]
 
     def _loose_end(self, index: int) -> CallUnknown | CallFinished:
         """Returns the event for one such call: not run if it was interrupted before it could act, otherwise unknown."""
-        admitted, run_id = self._admitted[index], self._run.context.run_id
+        admitted, run_id = self.admitted[index], self._run.context.run_id
         if index not in self._not_run:
             return CallUnknown(run_id=run_id, call=admitted.call, reason="the run broke off before it answered")
         return CallFinished(
@@ -102,7 +102,7 @@ class Batch:
 
     async def _run_call(self, index: int) -> None:
         """Runs the call with this index in the answer, unless an earlier call has broken the batch."""
-        run, call = self._run, self._admitted[index]
+        run, call = self._run, self.admitted[index]
         try:
             self._raise_if_broken()
             if _needs_intent(call):
@@ -120,7 +120,7 @@ class Batch:
         Before that, the state is stored with an unknown outcome for the call, unless the call has an idempotency key and may be
         repeated. So nothing is repeated if the process dies.
         """
-        call = self._admitted[index]
+        call = self.admitted[index]
         try:
             if not _has_idempotency_key(call):
                 self._started.add(index)

@@ -33,6 +33,7 @@ async def run_calls(run: Run, step: Step) -> Step:
     outcomes = await _run_admitted(run, state, admitted, outcomes)
     called = tuple(call.tool.name for call in admitted.values())
     state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
+    state = _tainted(state, admitted, outcomes)
     state = _with_idle(run, state, admitted, outcomes)
     if refused:
         await run.record.store(replace(state, pending=tuple(outcomes)))
@@ -93,9 +94,16 @@ async def _run_admitted(
 async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
     """Stores the outcomes of a batch that was interrupted, so that the run can be resumed from them."""
     acted = tuple(call.tool.name for call in batch.acted())
-    await run.record.store(
-        replace(state, pending=tuple(batch.outcomes()), calls=state.calls + len(acted), called=(*state.called, *acted))
-    )
+    outcomes = batch.outcomes()
+    state = replace(state, pending=tuple(outcomes), calls=state.calls + len(acted), called=(*state.called, *acted))
+    await run.record.store(_tainted(state, batch.admitted, outcomes))
+
+
+def _tainted(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
+    """Returns the state with the tools whose untrusted results the model is about to read."""
+    names = (call.tool.name for index, call in admitted.items() if call.tool.untrusted and outcomes[index].result)
+    taint = tuple(dict.fromkeys((*state.taint, *names)))
+    return state if taint == state.taint else replace(state, taint=taint)
 
 
 def _runs_concurrently(run: Run, admitted: Mapping[int, Admitted]) -> bool:

@@ -49,6 +49,11 @@ class ApprovalStore(Protocol):
 
     async def get(self, tenant: str, approval_id: str) -> Approval | None: ...
 
+    async def equal(self, approval: Approval) -> Approval | None:
+        """Returns the last approval that asks the same: the same principal, tool, arguments and policy version. None: there is
+        none."""
+        ...
+
     async def list(self, tenant: str, *, status: ApprovalStatus | None = None, limit: int = 100) -> Sequence[Approval]:
         """Returns approvals, the oldest first."""
         ...
@@ -59,7 +64,10 @@ class ApprovalStore(Protocol):
         """Answers an approval, once. Raises `RequestError` if it is unknown, already answered or expired."""
         ...
 
-    async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
-        """Marks an approval as used by its call, because it is valid for one call only. `digest`: of the tool and arguments that
-        will run. Raises `RequestError` unless the approval was given for this digest and policy version and is still valid."""
+    async def use(
+        self, tenant: str, approval_id: str, *, digest: str, policy_version: str, used_by: str = ""
+    ) -> Approval:
+        """Marks an approval as used by a call, because it is valid for one call only. `digest`: of the tool and
+        arguments that will run. Raises `RequestError` unless the approval was given for this digest and policy version and is
+        still valid."""
         ...

@@ -4,10 +4,11 @@ its preset) to the end of its run. Each stage takes values and returns new ones.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from toolcaddie.core.errors import RequestError, StorageError
+from toolcaddie.core.errors import RequestError, RunNotFoundError, StorageError
 from toolcaddie.core.events import Emit, RequestClassified, RunStarted, ToolsSelected
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunContext, RunRequest, RunResult
@@ -23,6 +24,7 @@ from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.instructions import Instructions, with_instructions
 from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
+from toolcaddie.runtime.resuming import Resuming
 from toolcaddie.runtime.searching import search_for
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
@@ -41,6 +43,7 @@ class Answering:
     runs: StoredRuns
     documents: Store
     ending: Ending
+    resuming: Resuming
     dependencies: Dependencies
     instructions: Instructions | None
     output: Output | None
@@ -53,6 +56,10 @@ class Answering:
         """Answers one request. `live` receives the events of its run as they happen."""
         await self._check(request)
         output = self.output if request.output is None else output_of(request.output)
+        before = await self.conversations.before(request)
+        if before is not None and before.waiting and await self.resuming.is_answered(before.waiting, request.principal):
+            with suppress(RunNotFoundError):  # another request continues it at this moment
+                return await self._continue(before.waiting, request, live)
         model, setup = self.setups.model_of(request), self.setups.of(request)
         sight = await self.views.see(request, setup)
         view, offload = sight.view, sight.offload
@@ -62,14 +69,13 @@ class Answering:
             raise StorageError("this process lost its lease before the run began; send the request again")
         async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
             await emit(started(request, context, setup.preset))
-            before = await self.conversations.before(request)
             search = await search_for(request, view, setup, offload)
             choice = await choose(search, view, setup, before, self.classifier, offload)
             await _tell_choice(choice, context, emit)
             note = "" if output is None else output.note
             prompted = await with_instructions(request, self.instructions, context, note)
             delivery = plan(choice, prompted, view, before, now=self.clock())
-            state = first_state(context, prompted, delivery, choice.classification)
+            state = first_state(context, prompted, delivery, choice.classification, before)
             engine = choice.engine if output is None else with_output(choice.engine, output)
             result = await drive(
                 engine, state, context, choice.selection, emit, live=live is not None, delivery=delivery
@@ -77,6 +83,20 @@ class Answering:
             result = with_value(result, output)
             store_paused = partial(self.runs.store_paused, owner=owner)
             return await self.ending.end(request, result, view, setup, emit, output=output, store_paused=store_paused)
+
+    async def _continue(self, run_id: str, request: RunRequest, live: Listener | None) -> RunResult:
+        """Continues the run of an earlier turn whose calls waited for a person, with the messages of this turn."""
+        context = context_of(request, self.views.of(request), self.setups.model_of(request), self.dependencies)
+        return await self.resuming.resume(
+            run_id,
+            approvals={},
+            results={},
+            principal=request.principal,
+            reason="",
+            dependencies=request.dependencies,
+            live=live,
+            turn=await with_instructions(request, self.instructions, context, ""),
+        )
 
     async def _check(self, request: RunRequest) -> None:
         if not request.messages:

@@ -13,7 +13,7 @@ from toolcaddie import learning
 from toolcaddie.control.admission import Gates, wrappers_of
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
-from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.results.held import HeldResults
 from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
@@ -150,7 +150,7 @@ class Assembly:
         )
         if source.is_open:  # names of tools that are not connected yet cannot be judged
             known_bots.check(source.snapshot())
-        policy = policy or AllowAll()
+        policy = policy or CedarPolicy()
         views = Views(source, policy, known_bots)
         held = HeldResults(
             MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held")
@@ -223,21 +223,6 @@ class Assembly:
         """Set when the server is being shut down."""
         self._read = partial(read_request, bots=known_bots, source=source)
         self._looking = Looking(setups=setups, views=views, clock=clock)
-        self._answering = Answering(
-            setups=setups,
-            views=views,
-            classifier=classifier,
-            conversations=conversations,
-            bus=bus,
-            runs=runs,
-            documents=stored,
-            ending=ending,
-            dependencies=known_dependencies,
-            instructions=instructions,
-            output=output_type,
-            clock=clock,
-            stopping=shutdown.is_set,
-        )
         self._resuming = Resuming(
             setups=setups,
             views=views,
@@ -248,6 +233,22 @@ class Assembly:
             ending=ending,
             dependencies=known_dependencies,
             output=output_type,
+            stopping=shutdown.is_set,
+        )
+        self._answering = Answering(
+            setups=setups,
+            views=views,
+            classifier=classifier,
+            conversations=conversations,
+            bus=bus,
+            runs=runs,
+            documents=stored,
+            ending=ending,
+            resuming=self._resuming,
+            dependencies=known_dependencies,
+            instructions=instructions,
+            output=output_type,
+            clock=clock,
             stopping=shutdown.is_set,
         )
         self._calling = Calling(

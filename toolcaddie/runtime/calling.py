@@ -68,8 +68,9 @@ class Calling:
         live: Listener | None = None,
         client: CallerClient | None = None,
     ) -> ToolResult:
-        """Calls a tool of the view for the principal of `request`. If a person must approve the call, the run pauses, and
-        `Runtime.resume` continues it. `live`: receives the events of the call. `client`: answers the tool's questions."""
+        """Calls a tool of the view for the principal of `request`. If a person must approve the call, the run pauses: the
+        same call, made again, runs once the person has approved it. `live` receives the events of the call; `client` answers the
+        tool's questions."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         if request.run_id:
@@ -96,7 +97,11 @@ def _of(result: RunResult) -> ToolResult:
         return outcome.result
     if outcome.waiting == "client":
         return failed(f"{outcome.call.name} is the caller's own tool; run it there.", "denied")
+    return _waits(outcome.approval, result.run_id)
+
+
+def _waits(approval_id: str, run_id: str) -> ToolResult:
     return failed(
-        f"The call waits for a person: approval {outcome.approval}. Resume run {result.run_id} once it is answered.",
+        f"The call waits for a person's approval: {approval_id} (run {run_id}). Make the same call again once it is answered.",
         "denied",
     )

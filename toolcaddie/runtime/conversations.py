@@ -35,6 +35,10 @@ class Conversation:
     """Names of the tools that the model may call, if a mask restricts the sent tools; None: it may call all."""
     reads: bool = False
     """True if a result was cut, so that `read_result` was added to the array."""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the conversation contains."""
+    waiting: str = ""
+    """The run that waits for a person's approval; empty: none waits."""
     at: float | None = None
     """The time of the last request to the provider, in seconds since the epoch; None: unknown, because the caller and not
     Toolcaddie remembers the conversation. Other processes read this time, so it comes from a wall clock; if that clock is set
@@ -70,14 +74,18 @@ class Conversations:
         stored = await self._documents.get(_KIND, key)
         return None if stored is None else msgspec.json.decode(stored, type=Conversation)
 
-    def keep(self, request: RunRequest, result: RunResult) -> None:
-        """Stores what the conversation has been sent by now, under the name that its next turn will have."""
+    async def keep(self, request: RunRequest, result: RunResult) -> None:
+        """Stores what the conversation has been sent by now, under the name that its next turn will have. Only the conversation
+        of a run that waits for a person is stored before the answer is returned."""
         identity = request.conversation
         if not identity or not request.remember:
             return
         key = _key(request, next_name(identity, result) if isinstance(identity, Transcript) else identity)
         conversation = self._unwritten[key] = _conversation(result.state, at=self._clock())
-        self._background.begin(self._write(key, conversation))
+        if conversation.waiting:
+            await self._write(key, conversation)
+        else:
+            self._background.begin(self._write(key, conversation))
 
     async def _write(self, key: str, conversation: Conversation) -> None:
         try:
@@ -95,6 +103,8 @@ def _conversation(state: RunState, *, at: float) -> Conversation:
         categories=state.categories,
         allowed=state.allowed,
         reads=READ_RESULT in state.meta,
+        taint=state.taint,
+        waiting=state.run_id if state.status == "pending" else state.waits_for,
         at=at,
     )
 

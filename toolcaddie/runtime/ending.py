@@ -50,20 +50,21 @@ class Ending:
             await claim.checkpoint(result.state)
         if result.status == "pending":
             if isinstance(request.conversation, Transcript):  # its client has an answer: that it waits
-                self._keep_conversation(request, result, view, setup)
+                await self._keep_conversation(request, result, view, setup)
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
-        self._keep_conversation(request, result, view, setup)
+        await self._keep_conversation(request, result, view, setup)
         await emit(RunFinished(run_id=result.run_id, result=result))
         if claim is not None and not waits:
             self.background.begin(claim.forget())
         return result
 
-    def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
-        """Stores the conversation, unless every turn sends all tools and so needs no memory."""
+    async def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
+        """Stores the conversation, unless every turn sends all tools and there is nothing else to remember."""
         state = result.state
-        if state.meta or state.categories or not sends_everything(setup.preset, view):
-            self.conversations.keep(request, result)
+        waits = state.status == "pending" or state.waits_for
+        if waits or state.taint or state.meta or state.categories or not sends_everything(setup.preset, view):
+            await self.conversations.keep(request, result)
 
 
 def _storable(request: RunRequest, output: Output | None) -> RunRequest:

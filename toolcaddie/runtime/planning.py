@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from toolcaddie.core.catalog import View
 from toolcaddie.core.delivery import Delivery, DeliveryPlan
 from toolcaddie.core.message import Message, message_tokens
-from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
+from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, READ_RESULT
 from toolcaddie.core.run import RunContext, RunRequest, RunState
 from toolcaddie.core.selection import Classification
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.engine.engine import READER, Engine
 from toolcaddie.engine.reveal import referenced_names, reveal_message, revealed_names
 from toolcaddie.runtime.choosing import Choice
@@ -21,6 +23,8 @@ _RECENT = 12
 """The number of last messages whose called tools stay in the array if the array is rebuilt."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
 """Finds the name of the tool in the arguments of a call of `execute_tool`."""
+_HARMLESS = META_TOOLS | {READ_RESULT}
+"""Tools whose results strangers did not write, or whose results were counted when they first came."""
 
 
 def plan(choice: Choice, request: RunRequest, view: View, before: Conversation | None, *, now: float) -> Delivery:
@@ -51,10 +55,14 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
 
 
 def first_state(
-    context: RunContext, request: RunRequest, delivery: Delivery, classification: Classification | None
+    context: RunContext,
+    request: RunRequest,
+    delivery: Delivery,
+    classification: Classification | None,
+    before: Conversation | None,
 ) -> RunState:
     """Returns the state with which a run begins. It includes the usage of the `classification`, because that model call was paid
-    for."""
+    for. `before`: the conversation so far."""
     messages, classification = tuple(request.messages), classification or Classification()
     added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
     return RunState(
@@ -67,11 +75,37 @@ def first_state(
         referenced=(*referenced_names(messages), *(delivery.added if delivery.added_by == "reference" else ())),
         allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
         later_by=delivery.later_by,
+        taint=taint_of(messages, context.view, before),
+        waits_for="" if before is None else before.waiting,
         categories=classification.categories,
         usage=classification.usage,
         seconds=classification.seconds,
         catalog_version=context.view.catalog.version,
     )
+
+
+def taint_of(messages: Sequence[Message], view: View, before: Conversation | None) -> tuple[str, ...]:
+    """Returns the tools whose untrusted results are in a conversation. A tool that is not in the view may have been untrusted, so
+    it counts as one; meta tools do not."""
+    names = {call.id: _called_name(call) for message in messages for call in message.tool_calls}
+    called = (names.get(message.tool_call_id or "", "") for message in messages if message.role == "tool")
+    untrusted = (name for name in called if name not in _HARMLESS and _is_untrusted(view.get(name)))
+    return tuple(dict.fromkeys((*(() if before is None else before.taint), *untrusted)))
+
+
+def _called_name(call: ToolCall) -> str:
+    """Returns the name of the tool that a call runs; of `execute_tool`, the inner one. Empty: it cannot be read."""
+    if call.name != EXECUTE_TOOL:
+        return call.name
+    try:
+        name = msgspec.json.decode(call.arguments)["tool_name"]
+    except (msgspec.DecodeError, TypeError, KeyError):
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+def _is_untrusted(tool: Tool | None) -> bool:
+    return tool is None or tool.untrusted
 
 
 def _cached_length(messages: Sequence[Message]) -> int:

@@ -10,9 +10,9 @@ from toolcaddie.control.admission import Gates
 from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.core.events import ApprovalClosed, RunResumed
-from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState, RunStatus
+from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.engine.failures import end_recorded
@@ -53,17 +53,18 @@ class Resuming:
         reason: str,
         dependencies: Sequence[Any],
         live: Listener | None = None,
+        turn: RunRequest | None = None,
     ) -> RunResult:
         """Resumes a run and returns its result. `live` receives the further events of the run.
 
         `approvals` (True: approved) and `results` (of tools that the caller ran) have the answers for which the run waited, by
         call id. `reason` is recorded with the approvals. `principal`: the run must belong to it; None: the run may belong to
         anyone. `dependencies`: the objects for the functions of the run; the caller supplies them again, because
-        they are not stored with the run.
+        they are not stored with the run. `turn`: the next request of the run's conversation, which the run then answers.
         """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
-        request = replace(stored.request, principal=identified, dependencies=dependencies)
+        request = turn or replace(stored.request, principal=identified, dependencies=dependencies)
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
         view = self.views.of(request)
@@ -83,6 +84,8 @@ class Resuming:
         )
         _check_complete(run_id, decided.calls)
         state = _state(stored.state, decided.calls, context)
+        if turn is not None:
+            state = _in_turn(state, turn)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
         try:
@@ -102,6 +105,29 @@ class Resuming:
         except BaseException:
             await claim.give_back()
             raise
+
+    async def is_answered(self, run_id: str, principal: Principal) -> bool:
+        """Returns True if a run of this principal waits, and none of its questions is open."""
+        try:
+            stored = await self.runs.find(run_id, principal)
+        except RunNotFoundError:
+            return False
+        waiting = [item for item in stored.state.pending if item.waiting]
+        for item in waiting:
+            approval = await self.gates.approvals.get(principal.tenant, item.approval) if item.approval else None
+            if approval is None or approval.status == "open":
+                return False
+        return bool(waiting)
+
+
+def _in_turn(state: RunState, turn: RunRequest) -> RunState:
+    """Returns the state of a run that waited, as part of the next turn of its conversation: the calls that waited now follow the
+    messages of that turn."""
+    asked = next((message for message in reversed(state.messages) if message.tool_calls), None)
+    messages = tuple(turn.messages)
+    return replace(
+        state, messages=(*messages, *([] if asked is None else [asked])), first_new=len(messages), waits_for=""
+    )
 
 
 def _handed_in(item: PendingCall, results: Mapping[str, str]) -> PendingCall:

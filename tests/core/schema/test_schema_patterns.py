@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toolcaddie import Runtime
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.schema import argument_errors, check_schema
@@ -157,7 +158,7 @@ async def test_a_result_is_held_against_its_own_patterns_within_the_same_bounds(
     provider = ScriptedProvider([call("set_password", {"text": "Secret42"}), say("I see.")])
     source = Passwords('{"text": "' + "a" * 300_000 + '"}')
     config = {"validateToolResponse": True}
-    async with Runtime(provider=provider, sources=[source], tool_config=config) as runtime:
+    async with Runtime(provider=provider, sources=[source], tool_config=config, policy=AllowAll()) as runtime:
         result = await runtime.run("set it")
     (refusal,) = [message.text for message in result.messages if message.role == "tool"]
     assert "300,000 characters" in refusal

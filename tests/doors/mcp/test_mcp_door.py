@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,7 +90,7 @@ def _url(base_url: str) -> str:
 
 @pytest.fixture(scope="module")
 def compact(home: Path) -> Iterator[str]:
-    with serving(home, "--catalog", "python:gymtools") as server:
+    with serving(home, "--catalog", "python:gymtools", "--approve", "run") as server:
         yield _url(server.base_url)
 
 
@@ -249,7 +251,7 @@ async def test_a_result_that_was_cut_is_read_on(whole: str, compact: str) -> Non
 
 
 async def test_five_shows_the_five_meta_tools_and_runs_tools(home: Path) -> None:
-    words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:gymtools", "--five"]
+    words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:gymtools", "--five", "--approve", "run"]
     server = StdioServerParameters(command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home)})
     async with Client(server) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
@@ -258,6 +260,33 @@ async def test_five_shows_the_five_meta_tools_and_runs_tools(home: Path) -> None
     assert names == ["execute_tool", "list_tools", "search_tools", "get_tool_schema", "respond"]
     assert result.content[0].text == "7 is deleted"
     assert said.content[0].text == "All done."
+
+
+@pytest.mark.parametrize("mode", GENERATIONS)
+async def test_a_call_that_may_destroy_waits_and_runs_when_it_is_made_again(
+    home: Path, tmp_path: Path, mode: str
+) -> None:
+    database = f"sqlite:///{tmp_path / 'approvals.sqlite'}"
+    call = {"tool_name": "delete_member", "arguments": {"id": "7"}}
+    with serving(home, "--catalog", "python:gymtools", "--database-url", database) as server:
+        async with Client(_url(server.base_url), mode=mode) as client:
+            waiting = await client.call_tool("execute_destructive", call)
+            assert waiting.is_error
+            assert "waits for a person's approval: approval_" in waiting.content[0].text
+            approval_id = re.search(r"approval_\w+", waiting.content[0].text)[0]  # type: ignore[index]
+            words = [
+                sys.executable,
+                "-m",
+                "toolcaddie",
+                "approvals",
+                "approve",
+                approval_id,
+                "--database-url",
+                database,
+            ]
+            await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
+            assert (await client.call_tool("execute_destructive", call)).content[0].text == "7 is deleted"
+            assert (await client.call_tool("execute_destructive", call)).is_error  # an approval is valid for one call
 
 
 async def test_a_role_of_the_command_line_sees_its_tools(home: Path) -> None:

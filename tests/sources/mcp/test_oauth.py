@@ -23,7 +23,7 @@ from toolcaddie.core.errors import ConfigError, OutboundError
 from toolcaddie.parts import Parts, Secrets
 from toolcaddie.sources.mcp import McpServer, McpSource, OAuth
 from toolcaddie.sources.mcp.login import login
-from toolcaddie.sources.mcp.server import authority_origin
+from toolcaddie.sources.mcp.server import ANY_PORT, authority_origin
 from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,8 @@ async def _log_in(server: McpServer, parts: Parts, principal: Principal) -> None
     assert len(visits) == 1
 
 
-async def test_an_authorization_server_at_another_port_of_the_same_host_must_be_named() -> None:
+@pytest.mark.parametrize("any_port", [False, True], ids=["its port", "any port"])
+async def test_an_authorization_server_at_another_port_of_the_same_host_must_be_named(any_port: bool) -> None:
     authority = Authority()
     async with guarded(authority) as (url, issuer):
         server = McpServer(name="up", url=url, oauth=OAuth(redirect_port=free_port()))
@@ -76,7 +77,8 @@ async def test_an_authorization_server_at_another_port_of_the_same_host_must_be_
             await McpSource(server, Parts(store=MemoryStore())).open()
         assert not authority.clients
         parts = Parts(store=MemoryStore())
-        named = McpServer(name="up", url=url, oauth=OAuth(redirect_port=free_port(), hosts=(issuer,)))
+        entry = f"{issuer.rpartition(':')[0]}:*" if any_port else issuer
+        named = McpServer(name="up", url=url, oauth=OAuth(redirect_port=free_port(), hosts=(entry,)))
         await _log_in(named, parts, Principal())
         source = McpSource(named, parts)
         await source.open()
@@ -161,14 +163,18 @@ async def _app(handler: Any) -> AsyncIterator[str]:
         ("login.internal:8443", ("https", "login.internal", 8443)),
         ("http://Login.internal", ("http", "login.internal", 80)),
         ("https://login.internal:443/", ("https", "login.internal", 443)),
+        ("http://localhost:*", ("http", "localhost", ANY_PORT)),
+        ("login.internal:*/", ("https", "login.internal", ANY_PORT)),
     ],
-    ids=["name", "port", "scheme", "default"],
+    ids=["name", "port", "scheme", "default", "any port", "any port of a name"],
 )
 def test_entries_of_hosts_are_origins(text: str, origin: Sequence[Any]) -> None:
     assert authority_origin(text) == origin
 
 
-@pytest.mark.parametrize("text", ["ftp://a", "https://a/path", "https://user@a", "https://a?x=1", "", "a:port"])
+@pytest.mark.parametrize(
+    "text", ["ftp://a", "https://a/path", "https://user@a", "https://a?x=1", "", "a:port", "a:8080:*", "*:*", "a:*:*"]
+)
 def test_an_entry_of_hosts_that_is_no_origin_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"oauth\.hosts"):
         McpSource(McpServer(name="up", url="http://a/mcp", oauth=msgspec.convert({"hosts": [text]}, OAuth)))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.sources.mcp.upstream import PIXEL, make_server, serving
 from tests.sources.mcp.using import GENERATIONS, WIRES, called, context, opened, stdio_server, tool_of
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.content import Image, Resource, Text, byte_size
 from toolcaddie.core.errors import ConfigError, OutboundError
 from toolcaddie.core.events import SourceStatus
@@ -121,6 +122,18 @@ async def test_a_server_that_is_restarted_on_its_port_is_used_again() -> None:
         await source.close()
 
 
+@pytest.mark.parametrize("protocol", GENERATIONS)
+async def test_a_server_that_was_restarted_between_two_calls_costs_no_result(protocol: Any) -> None:
+    async with serving(make_server()) as url:
+        port = int(url.split(":")[2].split("/")[0])
+        source = McpSource(McpServer(name="up", url=url, protocol=protocol))
+        await source.open()
+    async with serving(make_server(), port):
+        answers = await asyncio.gather(*(called(source, "add", a=1, b=number) for number in range(20)))
+        assert [answer.text for answer in answers] == [str(1 + number) for number in range(20)]
+        await source.close()
+
+
 async def test_closing_ends_every_process_that_the_server_started() -> None:
     async with opened("stdio") as source:
         pid = int((await called(source, "spawn")).text)
@@ -220,7 +233,7 @@ async def test_annotations_of_a_stranger_do_not_make_a_tool_harmless() -> None:
 async def test_a_run_calls_a_tool_of_a_server() -> None:
     provider = ScriptedProvider([call("up__add", {"a": 20, "b": 22}), say("42")])
     async with opened("stdio") as source:
-        runtime = Runtime(provider=provider, sources=[source])
+        runtime = Runtime(provider=provider, sources=[source], policy=AllowAll())
         result = await runtime.run("add 20 and 22")
         assert result.text == "42"
         await runtime.close()

@@ -19,6 +19,7 @@ from toolcaddie.app.settings.load import (
 )
 from toolcaddie.app.settings.model import (
     DEFAULT_DATABASE,
+    ApprovalAnswer,
     ApprovalSettings,
     CacheSettings,
     CatalogSettings,
@@ -42,6 +43,7 @@ __all__ = [
     "DEFAULT_DATABASE",
     "DEFAULT_FILE",
     "LOOKS_LIKE_A_KEY",
+    "ApprovalAnswer",
     "ApprovalSettings",
     "CacheSettings",
     "CatalogSettings",

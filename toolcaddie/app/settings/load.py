@@ -16,6 +16,7 @@ from toolcaddie.app.settings.file import SettingsFile, read_file
 from toolcaddie.app.settings.model import Age, CacheSettings, PartSettings, Settings
 from toolcaddie.app.settings.schema import (
     COMPLETED_ELSEWHERE,
+    DEFAULT_TYPES,
     DERIVED,
     LAID_OVER,
     NAME_ITS_VARIABLE,
@@ -130,7 +131,7 @@ def _settings_of(whole: Struct) -> Settings:
     for name in PART_LISTS:
         values[name] = tuple(map(_part, values[name]))
     for name in SINGLE_PARTS:
-        values[name] = None if values[name] is None else _part(values[name])
+        values[name] = None if values[name] is None else _part({**DEFAULT_TYPES.get(name, {}), **values[name]})
     return Settings(**values)
 
 
@@ -254,7 +255,7 @@ def _check_parts(file: SettingsFile, registry: Registry) -> None:
             _check_part(file, registry, socket, table, (socket, str(number)))
     for socket in SINGLE_PARTS:
         if socket in file.data:
-            _check_part(file, registry, socket, file.data[socket], (socket,))
+            _check_part(file, registry, socket, {**DEFAULT_TYPES.get(socket, {}), **file.data[socket]}, (socket,))
     for socket in PARTS_BY_NAME:
         for name, config in file.data.get(socket, {}).items():
             _check_named(file, registry, socket, name, (socket, name))

@@ -223,11 +223,16 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     resumable."""
 
 
+ApprovalAnswer = Literal["inbox", "run", "deny"]
+
+
 class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Questions to people about calls."""
 
     expiry: Duration = "30d"
     """A question without an answer expires after this time."""
+    answer: ApprovalAnswer = "inbox"
+    """`inbox`: a question waits for a person. `run`, `deny`: every question is answered so at once, and recorded."""
 
 
 class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

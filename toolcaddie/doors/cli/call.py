@@ -10,14 +10,15 @@ import click
 import msgspec
 
 from toolcaddie.app.build import assembled
-from toolcaddie.app.settings import Settings
+from toolcaddie.app.settings import ApprovalAnswer, Settings
 from toolcaddie.core.content import shown_text
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import JsonObject, ToolResult
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
-from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.options import approve_option, bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
@@ -34,6 +35,7 @@ from toolcaddie.doors.cli.tools import name_advice
 @click.option("--args", "arguments", metavar="JSON", help="All arguments as one JSON object.")
 @catalog_option
 @bot_option
+@approve_option
 @database_option
 @json_option
 @click.pass_obj
@@ -44,6 +46,7 @@ def command(
     arguments: str | None,
     catalogs: tuple[str, ...],
     bot: str | None,
+    approve: ApprovalAnswer | None,
     database_url: str | None,
     as_json: bool,
 ) -> None:
@@ -52,7 +55,7 @@ def command(
     The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the
     rest as text.
     """
-    settings = settings_of(common, catalogs=catalogs, bot=bot, database_url=database_url)
+    settings = settings_of(common, catalogs=catalogs, bot=bot, approve=approve, database_url=database_url)
     result = asyncio.run(_call(settings, tool, _arguments(arguments), pairs))
     if as_json:
         print_json(
@@ -83,7 +86,7 @@ async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: S
         tool = catalog.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
         arguments = {**base, **_pairs(pairs, schema)}
-        result = await parts.runtime.call(name, arguments)
+        result = await parts.runtime.call(name, arguments, principal=Principal(channel="call"))
     match result.error:
         case "unknown_tool":
             raise RequestError(

@@ -6,12 +6,13 @@ import asyncio
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from toolcaddie.app.build import Assembled, assembled
+from toolcaddie.app.build import Assembled
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
@@ -21,7 +22,7 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, prin
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, note_warnings, require_model, run_json
+from toolcaddie.doors.cli.run import answer, note_warnings, opened, questions_of, require_model, run_json
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 
@@ -51,15 +52,10 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     settings = settings_of(common, **flags)
     if not as_json:
         note_warnings(settings)
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        parts = runner.run(stack.enter_async_context(assembled(settings)))
-        try:
-            require_model(parts)
-            chat = _Chat(runner, parts, as_json=as_json)
-            chat.converse()
-        finally:
-            runner.run(stack.aclose())
+    with opened(settings) as (runner, parts):
+        require_model(parts)
+        chat = _Chat(runner, parts, as_json=as_json)
+        chat.converse()
     if chat.failures and not sys.stdin.isatty():
         raise click.exceptions.Exit(FAILED)
 
@@ -72,6 +68,7 @@ class _Chat:
         self._runner = runner
         self._parts = parts
         self._json = as_json
+        self._questions = questions_of(as_json=as_json)
         self.failures = 0
         """Number of messages that failed."""
         self._start_over()
@@ -116,9 +113,10 @@ class _Chat:
         steps = Steps(quiet=self._json, live=not self._json)
         try:
             with steps:
-                result = self._runner.run(
-                    answer(self._parts, RunRequest(messages=messages, conversation=self._conversation), steps)
+                request = RunRequest(
+                    messages=messages, conversation=self._conversation, principal=Principal(channel="chat")
                 )
+                result = answer(self._runner, self._parts, request, steps, self._questions)
         except KeyboardInterrupt:
             note("stopped; the message is not part of the conversation")
         except (ToolcaddieError, CommandFailed) as error:

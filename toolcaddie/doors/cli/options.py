@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolcaddie.app.settings import LOOKS_LIKE_A_KEY, Log, Settings, load_settings, names_variable
+from toolcaddie.app.settings import LOOKS_LIKE_A_KEY, ApprovalAnswer, Log, Settings, load_settings, names_variable
 from toolcaddie.control.bots import unknown_bot
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS
@@ -96,6 +96,13 @@ max_tools_option = click.option(
 )
 
 
+approve_option = click.option(
+    "--approve",
+    type=click.Choice(["inbox", "run", "deny"]),
+    help="Calls that need an approval: wait for a person, run anyway, or are refused. [default: inbox]",
+)
+
+
 def upstream_options(command: F) -> F:
     """Adds the options that choose the API of the model: `--upstream` and `--upstream-key-env`."""
     return _upstream(_upstream_key_env(command))
@@ -103,7 +110,18 @@ def upstream_options(command: F) -> F:
 
 def run_options(command: F) -> F:
     """Adds the options that all commands have that ask the model and call tools: `run` and `chat`."""
-    return catalog_option(preset_option(bot_option(model_option(upstream_options(database_option(command))))))
+    options = (
+        catalog_option,
+        preset_option,
+        bot_option,
+        model_option,
+        upstream_options,
+        approve_option,
+        database_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def settings_of(
@@ -121,6 +139,7 @@ def settings_of(
     match: Match | None = None,
     max_tools: int | None = None,
     bot: str | None = None,
+    approve: ApprovalAnswer | None = None,
     quiet: bool = True,
 ) -> Settings:
     """Returns the settings, and configures logging with them. The parameters are the values of a command's options; None: the
@@ -143,6 +162,7 @@ def settings_of(
         database_url=database_url,
         upstream=_changed(settings.upstream, url=upstream, key_env=upstream_key_env),
         server=_changed(settings.server, host=host, port=port, workers=workers),
+        approvals=_changed(settings.approvals, answer=approve),
         selection={**settings.selection, **_set_flags(match=match)},
         budget={**settings.budget, **_set_flags(max_tools=max_tools)},
     )

@@ -23,8 +23,11 @@ _COMMANDS = {
     "eval": (f"{_PACKAGE}.eval", "Measure how well tools are selected."),
     "tools": (f"{_PACKAGE}.tools", "List the tools of a catalog, or show one of them."),
     "call": (f"{_PACKAGE}.call", "Call TOOL without a model, with all checks of a run."),
+    "policy": (f"{_PACKAGE}.policy", "Check the rules of the policy, and explain its decisions."),
     "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show the events of one run."),
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
+    "resume": (f"{_PACKAGE}.resume", "Continue RUN_ID, which waited for a person's approval."),
+    "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import click
@@ -13,10 +14,14 @@ from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.classifying import CLASSIFY_HINT, is_never_asked
 from toolcaddie.app.models import key_advice
 from toolcaddie.app.settings import Log, Settings
+from toolcaddie.core.approval import Approval
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ProviderAuthError, ToolcaddieError
+from toolcaddie.core.events import RunEvent
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
@@ -43,28 +48,40 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
     The answer goes to stdout, the progress to stderr.
     """
     settings = settings_of(common, **flags)
-    request = RunRequest(messages=(Message(role="user", content=message),), max_tools=max_tools)
+    request = RunRequest(
+        messages=(Message(role="user", content=message),), max_tools=max_tools, principal=Principal(channel="run")
+    )
     live = sys.stdout.isatty() and not as_json
     if not as_json:
         note_warnings(settings)
-    with Steps(quiet=as_json, live=live) as steps:
-        result, degraded = asyncio.run(_answer(settings, request, steps))
+    with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+        require_model(parts)
+        result = answer(runner, parts, request, steps, questions_of(as_json=as_json))
+        degraded = parts.runtime.degraded
+    print_result(result, steps.progress, degraded, as_json=as_json, live=live)
+
+
+def print_result(result: RunResult, progress: Progress, degraded: Sequence[str], *, as_json: bool, live: bool) -> None:
+    """Prints the result of a run. `degraded`: a sentence for each part that does not work. `live`: its text is printed."""
     for sentence in degraded:
         note(sentence)
     if as_json:
-        print_json({**run_json(result, steps.progress), "degraded": degraded})
-    elif not live:
+        print_json({**run_json(result, progress), "degraded": degraded})
+        return
+    if not live:
         echo(result.text)
-    if not as_json:
-        note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
+    note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
 
 
-async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tuple[RunResult, Sequence[str]]:
-    """Returns the result of a run, and a sentence for each part of the runtime that does not work."""
-    async with assembled(settings) as parts:
-        require_model(parts)
-        result = await answer(parts, request, steps)
-        return result, parts.runtime.degraded
+@contextmanager
+def opened(settings: Settings) -> Iterator[tuple[asyncio.Runner, Assembled]]:
+    """Yields the parts of the settings, open, and the runner of their event loop."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            yield runner, runner.run(stack.enter_async_context(assembled(settings)))
+        finally:
+            runner.run(stack.aclose())
 
 
 def note_warnings(settings: Settings) -> None:
@@ -87,10 +104,40 @@ def require_model(parts: Assembled) -> None:
         raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
 
 
-async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResult:
-    """Runs a request and shows its steps. Raises `CommandFailed` if the run waits for a person's approval."""
+def questions_of(*, as_json: bool) -> Questions | None:
+    """Returns what asks the person at the terminal; None: nobody sits there."""
+    return Questions() if sys.stdin.isatty() and sys.stderr.isatty() and not as_json else None
+
+
+def answer(
+    runner: asyncio.Runner, parts: Assembled, request: RunRequest, steps: Steps, questions: Questions | None
+) -> RunResult:
+    """Runs a request and shows its steps, as `finish` does."""
+    return finish(runner, parts, parts.runtime.stream(request), steps, questions)
+
+
+def finish(
+    runner: asyncio.Runner, parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps, questions: Questions | None
+) -> RunResult:
+    """Shows the events of a run until its end. Where calls need an approval, the run pauses, `questions` asks, and the run goes
+    on. Raises `CommandFailed` if nobody can be asked."""
+    runner.run(_shown(parts, events, steps))
+    while steps.progress.result is None:
+        approvals = runner.run(_waiting(parts, steps.progress.waiting))
+        if questions is None:
+            raise CommandFailed(_remedy(steps.progress.run_id, approvals))
+        answers = questions.answers(approvals)
+        resumed = parts.runtime.resume_stream(
+            steps.progress.run_id, approvals=answers, principal=Principal(), reason="answered in the terminal"
+        )
+        runner.run(_shown(parts, resumed, steps))
+    return steps.progress.result
+
+
+async def _shown(parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps) -> None:
+    """Shows the events of a run until it ends or pauses."""
     try:
-        async for event in parts.runtime.stream(request):
+        async for event in events:
             steps.show(event)
     except ToolcaddieError as error:
         if isinstance(error, ProviderAuthError):
@@ -98,12 +145,21 @@ async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResu
         if steps.progress.run_id:
             error.add_note(f"`toolcaddie trail {steps.progress.run_id}` shows how far it came")
         raise
-    result = steps.progress.result
-    if result is None:
-        raise CommandFailed(
-            f"run {steps.progress.run_id} waits for a person's approval; `toolcaddie trail last` shows for which call"
-        )
-    return result
+
+
+async def _waiting(parts: Assembled, ids: Sequence[str]) -> list[Approval]:
+    approvals = [await parts.runtime.approvals.get(Principal().tenant, approval_id) for approval_id in ids]
+    return [approval for approval in approvals if approval is not None]
+
+
+def _remedy(run_id: str, approvals: Sequence[Approval]) -> str:
+    """Returns the sentence for a run that waits where nobody can be asked."""
+    calls = ", ".join(f"{approval.tool} ({approval.reason or approval.rule})" for approval in approvals)
+    ids = " ".join(approval.id for approval in approvals)
+    return (
+        f"{run_id} waits for a person's approval of {calls}; answer with `toolcaddie approvals approve {ids}` and "
+        f"continue with `toolcaddie resume {run_id}`, or let such calls run with --approve run"
+    )
 
 
 def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
 from toolcaddie.doors.cli.options import (
+    approve_option,
     catalog_option,
     configure_log,
     database_option,
@@ -114,6 +115,7 @@ class _Common:
 @catalog_option
 @preset_option
 @mcp_mode_option
+@approve_option
 @database_option
 @json_option
 @click.pass_obj

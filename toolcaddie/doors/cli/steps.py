@@ -28,6 +28,8 @@ from toolcaddie.core.events import (
     RequestClassified,
     RunEvent,
     RunFinished,
+    RunPaused,
+    RunResumed,
     RunStarted,
     TextDelta,
     ToolsDelivered,
@@ -58,11 +60,13 @@ class Progress:
     """The requests to models, for those answers that needed more than one request."""
     result: RunResult | None = None
     """The result of the run; None: the run has not ended, or it waits for a person's approval."""
+    waiting: tuple[str, ...] = ()
+    """The approvals that the run waits for."""
 
     def take(self, event: RunEvent) -> None:
         """Stores the facts of an event."""
         match event:
-            case RunStarted():
+            case RunStarted() | RunResumed():
                 self.run_id = event.run_id
             case ToolsSelected():
                 self.selection = event.selection
@@ -74,6 +78,8 @@ class Progress:
                 self.calls.append(event)
             case RunFinished():
                 self.result = event.result
+            case RunPaused():
+                self.waiting = tuple(item.approval for item in event.state.pending if item.waiting == "approval")
 
 
 class Steps:
@@ -139,6 +145,9 @@ class Steps:
                 self._stop_spinner()
                 self._break_line()
                 echo(event.result.text)
+            case RunPaused():
+                self._stop_spinner()
+                self._break_line()
             case _:
                 pass
 

@@ -350,7 +350,7 @@ class ModelHandler:
         marks.acted = bool(result.state.called)
         reply = reply_of(result, self._wire)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
-        headers = _report_headers(request, result.selection or Selection(), _sent_count(result))
+        headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
         body = self._wire.write_reply(reply, head)
         await self._answered(exchange, envelope, request.principal, body)
         await exchange.answer(200, body, headers)
@@ -370,11 +370,12 @@ class ModelHandler:
             door_request, self._head(exchange, door_request, request.run_id or "", envelope)
         )
         deltas = AnswerDeltas(wire=self._wire.name)
-        selection, sent_count = Selection(), 0
+        selection, sent_count, run_id = Selection(), 0, request.run_id or ""
         result: RunResult | None = None
         events: AsyncIterator[RunEvent] = self._runtime.stream(request)
         async with aclosing(events):  # type: ignore[type-var]
             async for event in events:
+                run_id = event.run_id
                 match event:
                     case ToolsSelected():
                         selection = event.selection
@@ -388,14 +389,14 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        await exchange.start(200, STREAM_HEADERS | _report_headers(request, selection, sent_count))
+                        await exchange.start(200, STREAM_HEADERS | _report_headers(run_id, selection, sent_count))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         reply = reply_of(result, self._wire)
         shown = bool(reply.message.native) and deltas.passed_events
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
-            await exchange.start(200, STREAM_HEADERS | _report_headers(request, selection, sent_count))
+            await exchange.start(200, STREAM_HEADERS | _report_headers(run_id, selection, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
@@ -416,11 +417,11 @@ def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
     return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
 
 
-def _report_headers(request: RunRequest, selection: Selection, sent_count: int) -> dict[str, str]:
+def _report_headers(run_id: str, selection: Selection, sent_count: int) -> dict[str, str]:
     """Returns the headers of the answer that tell the client about the run: its id, the number of tools in the catalog and in the
     request, and names of catalog tools that the client's own tools replaced."""
     headers = {
-        "x-toolcaddie-run": request.run_id or "",
+        "x-toolcaddie-run": run_id,
         "x-toolcaddie-tools": f"{selection.catalog_size}->{sent_count}",
     }
     if selection.shadowed:

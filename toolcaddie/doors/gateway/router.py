@@ -21,6 +21,7 @@ from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 from toolcaddie.wires import chat
 
 Scope = MutableMapping[str, Any]
@@ -29,6 +30,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = Logger(__name__)
+
+_CHANNEL = "gateway"
+"""The channel of the principals of this door."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +165,7 @@ class Router:
         )
         if isinstance(principal, Problem):
             return principal
-        return Caller(principal=principal, keyed=await self._access.has_keys())
+        return Caller(principal=replace(principal, channel=_CHANNEL), keyed=await self._access.has_keys())
 
     async def _other(self, exchange: Exchange, scope: Scope, methods: Collection[str]) -> None:
         """Answers a request without a route: passes it on if that is allowed, else refuses it. `methods`: those with which its

@@ -25,6 +25,7 @@ from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.seat import SEAT, Seat
 from toolcaddie.ports import Store
 from toolcaddie.runtime import Runtime
+from toolcaddie.util.replacing import replace
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,6 +34,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TASK_HEADER = b"x-toolcaddie-task"
 """Header in which a client declares its task, for the mode `selected`."""
+_CHANNEL = "mcp"
 _INVALID_REQUEST = -32600
 _KEY_BEGINNING = "tc_"
 """The beginning of our own keys, which no authorization server is asked about."""
@@ -111,7 +113,7 @@ class MCPDoor:
             await _refuse(principal, send)
             return
         scope[SEAT] = Seat(
-            principal=principal,
+            principal=replace(principal, channel=_CHANNEL),
             task=headers.get(TASK_HEADER, b"").decode("latin-1")[:2_000],
             session=headers.get(b"mcp-session-id", b"").decode("latin-1"),
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import PRESETS, Preset
@@ -196,6 +197,7 @@ def runtime_for(stage: Stage) -> Answers:
         capabilities=_UNCAPPED if rule is None else CAPABILITIES,
         replace_reserved=RESERVED_NAMES,  # no real tool runs, so any names are allowed
         clock=stage.clock,
+        policy=AllowAll(),  # nobody is there to be asked
     )
 
 

@@ -44,6 +44,7 @@ class ToolOptions(TypedDict, total=False):
     tags: Sequence[str]
     timeout: float
     cache_ttl: float
+    untrusted: bool
     output_schema: bool | JsonObject
     """True: made from the return annotation (anything but an object is wrapped as `{"result": ...}`)."""
 

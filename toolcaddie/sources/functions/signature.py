@@ -145,6 +145,7 @@ def _tool(
         tags=tuple(options.get("tags", ())),
         timeout=options.get("timeout"),
         cache_ttl=options.get("cache_ttl"),
+        untrusted=options.get("untrusted", False),
     )
 
 

@@ -110,6 +110,7 @@ def _tool(definition: Definition, name: str, server: McpServer, bounds: Bounds, 
         source=server.name,
         annotations=_annotations(definition, trusted=server.trusted),
         timeout=server.timeout,
+        untrusted=not server.trusted,
         original=definition.name if definition.name != name else "",
     )
     try:

@@ -11,10 +11,15 @@ from toolcaddie.core.bounds import beyond
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import GuardedClient
 from toolcaddie.parts import Secrets
-from toolcaddie.sources.mcp.server import PORTS, McpServer, Origin, authority_origin
+from toolcaddie.sources.mcp.server import ANY_PORT, PORTS, McpServer, Origin, authority_origin
 
 _HEADERS_FROM_HERE = frozenset({"accept", "accept-encoding", "content-type", "user-agent", "authorization"})
 """Headers that are sent to an authorization server at another origin. `authorization` is the client's own secret for it."""
+
+SESSION_UNKNOWN = "Session terminated"
+"""What the package `mcp` says when a server answers a request of a session with 404: it does not know the session, because it was
+started again, say."""
+_SESSION_HEADER = "mcp-session-id"
 
 
 def http_client(
@@ -66,17 +71,26 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         origin = _origin(request.url)
-        if origin != self._own and origin not in self._authorities:
+        if origin != self._own and not self._is_authority(origin):
             return await self._from_elsewhere(request)
         if origin != self._own:
             request = httpx2.Request(
                 request.method, request.url, headers=_harmless_headers(request), content=await request.aread()
             )
         response = await self._inner.handle_async_request(request)
+        if response.status_code == 404 and _SESSION_HEADER in request.headers:
+            # Each server words this in its own way, so the body is dropped and the package says `SESSION_UNKNOWN`.
+            await response.aclose()
+            return httpx2.Response(404, request=request)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             # An event stream may last for ever; its single events are limited by the protocol's package.
             response.stream = _BoundedStream(response.stream, self._most_bytes, request)  # type: ignore[arg-type]
         return response
+
+    def _is_authority(self, origin: Origin) -> bool:
+        """Returns True if the settings name an origin as an authorization server."""
+        scheme, host, _ = origin
+        return bool(self._authorities & {origin, (scheme, host, ANY_PORT)})
 
     async def _from_elsewhere(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request to an origin that the server named, if its address is public."""

@@ -26,7 +26,7 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.parts import Parts
 from toolcaddie.sources.mcp import results, session
 from toolcaddie.sources.mcp.definitions import Definition
-from toolcaddie.sources.mcp.http import http_client
+from toolcaddie.sources.mcp.http import SESSION_UNKNOWN, http_client
 from toolcaddie.sources.mcp.questions import ASIDES, Questions, Sampler
 from toolcaddie.sources.mcp.server import McpServer
 from toolcaddie.sources.mcp.stdio import LAST_WORDS, Streams, stdio
@@ -46,6 +46,8 @@ _AGAIN_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
 """Seconds between two readings of the lists, however often a server says that they have changed."""
 _LISTEN_AGAIN = 2.0
+_OTHERS_SECONDS = 1.0
+"""Seconds in which the other calls of a session that the server does not know may learn so themselves."""
 _SHOWN = 500
 
 
@@ -55,6 +57,10 @@ class LinkLostError(Exception):
     def __init__(self, reason: str, *, began: bool = False) -> None:
         super().__init__(reason)
         self.began = began
+
+
+class _SessionUnknownError(LinkLostError):
+    """The server does not know the session, so it has not run the request."""
 
 
 class Hooks(Struct, frozen=True, kw_only=True):
@@ -168,22 +174,31 @@ class Link:
         return await self._run(run)
 
     async def _run(self, use: Callable[[session.Session], Coroutine[Any, Any, ToolResult]]) -> ToolResult:
-        """Runs a request in a task of its own. Ends it if the caller is cancelled or the connection is lost."""
+        """Runs a request in a task of its own. Ends it if the caller is cancelled or the connection is lost. A request whose
+        session the server does not know has not run there, so it is sent again in a new session."""
         async with self._places:
-            current = await self._connected()
-            asides: list[str] = []
-            task = asyncio.create_task(_with_asides(use(current), asides))
-            self._asides[task] = asides
             try:
-                result = await self._outcome(task)
-            except (MCPError, httpx2.HTTPError) as error:
-                if not _is_loss(error):
-                    raise
-                self._suspect(current, _cause(error))
-                raise LinkLostError(self._shown_reason or _cause(error), began=True) from error
-            finally:
-                del self._asides[task]
-            return _with_remarks(result, asides)
+                return await self._run_once(use)
+            except _SessionUnknownError:
+                return await self._run_once(use)
+
+    async def _run_once(self, use: Callable[[session.Session], Coroutine[Any, Any, ToolResult]]) -> ToolResult:
+        current = await self._connected()
+        asides: list[str] = []
+        task = asyncio.create_task(_with_asides(use(current), asides))
+        self._asides[task] = asides
+        try:
+            result = await self._outcome(task)
+        except (MCPError, httpx2.HTTPError) as error:
+            if not _is_loss(error):
+                raise
+            self._suspect(current, _cause(error))
+            if _cause(error) == SESSION_UNKNOWN:
+                raise _SessionUnknownError(SESSION_UNKNOWN) from error
+            raise LinkLostError(self._shown_reason or _cause(error), began=True) from error
+        finally:
+            del self._asides[task]
+        return _with_remarks(result, asides)
 
     async def _connected(self) -> session.Session:
         """Returns the session. If there is none, waits for the attempt to connect that is in progress, or demands one. Raises
@@ -274,6 +289,9 @@ class Link:
                     finally:
                         self._session = None
                         self._attempted.clear()
+                        if self._reason == SESSION_UNKNOWN and self._asides:
+                            # The others are told the same by the server, and are then sent again.
+                            await asyncio.wait(self._asides, timeout=_OTHERS_SECONDS)
                         self._end_calls()
                         limit.reschedule(loop.time() + _CLOSING_SECONDS)
             except TimeoutError as error:
@@ -394,7 +412,7 @@ def _is_loss(error: Exception) -> bool:
     return error.code == CONNECTION_CLOSED or error.message in _LOSSES
 
 
-_LOSSES = frozenset({"Session terminated", "Connection closed"})
+_LOSSES = frozenset({SESSION_UNKNOWN, "Connection closed"})
 
 
 def is_timeout(error: Exception) -> bool:

@@ -165,7 +165,7 @@ def _secret(server: McpServer, oauth: OAuth, parts: Parts) -> str | None:
 
 def _nobody(server: McpServer, principal: Principal) -> Redirect:
     async def redirect(url: str) -> None:
-        who = "" if principal == Principal() else f" --principal {principal.id}"
+        who = "" if principal.owner == Principal().owner else f" --principal {principal.id}"
         raise OutboundError(f"it wants a login; run: toolcaddie mcp login {server.name}{who}")
 
     return redirect

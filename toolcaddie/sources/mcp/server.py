@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -21,8 +20,13 @@ NewTools = Literal["quarantine", "allow"]
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
 PORTS = {"http": 80, "https": 443}
+ANY_PORT = 0
+"""The port of an `Origin` that stands for all ports."""
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z")
+_AUTHORITY = re.compile(
+    r"(?:(?P<scheme>https?)://)?(?P<host>[^\s/@:*?#\[\]]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}|\*))?/?\Z"
+)
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth)")
 
@@ -47,7 +51,8 @@ class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The port of this machine to which the browser returns after a login."""
     hosts: tuple[str, ...] = ()
     """Authorization servers in private networks that may be asked, such as `http://login.internal:8080`; a name without a scheme
-    stands for `https://NAME`. Others are asked only at public addresses, or at the origin of the MCP server itself."""
+    stands for `https://NAME`, and the port `*` for all ports. Others are asked only at public addresses, or at the origin of the
+    MCP server itself."""
     per_principal: bool = False
     """True: each principal calls the server with the tokens of its own login. False: all use the operator's login."""
 
@@ -116,13 +121,11 @@ def check_server(server: McpServer) -> McpServer:
 
 def authority_origin(entry: str, what: str = "MCP server") -> Origin:
     """Returns the origin of an entry of `oauth.hosts`. Raises `ConfigError`."""
-    try:
-        url = urlsplit(entry if "://" in entry else f"https://{entry}")
-        is_bare = f"{url.scheme}://{url.netloc}" == url.geturl().rstrip("/") and "@" not in entry
-        if is_bare and url.scheme in PORTS and url.hostname:
-            return url.scheme, url.hostname, url.port or PORTS[url.scheme]
-    except ValueError:  # a bad port or address
-        pass
+    if match := _AUTHORITY.match(entry.lower()):
+        scheme, port = match["scheme"] or "https", match["port"] or ""
+        number = ANY_PORT if port == "*" else int(port or PORTS[scheme])
+        if number <= 65535 and port != "0":
+            return scheme, match["host"].strip("[]"), number
     raise ConfigError(
         f"{what}: the entry {entry!r} of oauth.hosts must be a name, or an address without a path such as "
         "http://login.internal:8080"

@@ -12,7 +12,14 @@ from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import MCPSettings, Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import (
+    approve_option,
+    bot_option,
+    catalog_option,
+    database_option,
+    preset_option,
+    settings_of,
+)
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.parts import Secrets
@@ -79,6 +86,7 @@ def check_mode(settings: MCPSettings) -> None:
 @bot_option
 @click.option("--role", metavar="NAME", help="Role of the caller, which decides which tools it may see.")
 @preset_option
+@approve_option
 @database_option
 @click.pass_obj
 def command(
@@ -90,7 +98,7 @@ def command(
     """
     settings = settings_of(common, bot=bot, **flags)
     settings = replace(settings, mcp=mcp_settings(settings.mcp, mode=mode, five=five, task=task))
-    asyncio.run(_serve(settings, Principal(bot=bot, role=role)))
+    asyncio.run(_serve(settings, Principal(bot=bot, role=role, channel="mcp")))
 
 
 async def _serve(settings: Settings, principal: Principal) -> None:

@@ -1,0 +1,294 @@
+"""The policy in Cedar, a language for permissions (cedarpolicy.com). A tool is visible if a rule permits `see`. A call runs if
+`call` is permitted, and without a question to a person if `call_unasked` is permitted too."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import cedarpy
+
+from toolcaddie.control.policy.cedar.entities import (
+    Entity,
+    arguments_of,
+    document,
+    principal_entity,
+    principal_uid,
+    tool_entity,
+    uid,
+)
+from toolcaddie.control.policy.cedar.interest import interest_of
+from toolcaddie.control.policy.cedar.short_forms import Restrictions, matching, quoted, rules_of
+from toolcaddie.control.policy.cedar.statements import Statement, check_ids, policy_set, statements_of
+from toolcaddie.core.call_request import CallRequest
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool
+from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+_SEE, _CALL, _UNASKED = "see", "call", "call_unasked"
+_MOST_ENTITIES = 4_096
+"""The largest number of cached pairs of tool and principal."""
+_MOST_MASKS = 256
+_AT_ONCE = 250
+"""The number of tools judged in one call of Cedar, which lets no other thread run meanwhile."""
+
+_Shape = tuple[Any, ...]
+"""What rules can see of a principal, or of a tool."""
+
+
+class CedarPolicy:
+    """Decides by Cedar rules.
+
+    Deny beats ask beats allow. A rule that cannot be evaluated denies the call. Raises `ConfigError`, which names file and line,
+    for a rule that cannot be read.
+
+    - `files`: files with rules, in addition to `text`.
+    - `defaults`: True for the rules in `default.cedar`: everything is visible and may be called, and a person is asked where a
+      call may destroy something. False: nothing is allowed that no rule permits.
+    - `never_ask`: tools about which the defaults do not ask although they may destroy something.
+    - `deny`, `ask`, `categories`, `bots`, `roles`, `channels`: rules in short form, as in `Restrictions`.
+    """
+
+    def __init__(
+        self,
+        *,
+        files: Sequence[str] = (),
+        text: str = "",
+        defaults: bool = True,
+        never_ask: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        ask: Sequence[str] = (),
+        categories: Sequence[str] | None = None,
+        bots: Mapping[str, Restrictions] | None = None,
+        roles: Mapping[str, Restrictions] | None = None,
+        channels: Mapping[str, Restrictions] | None = None,
+    ) -> None:
+        everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
+        short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
+        self._rules: list[Statement] = [
+            *(_default_rules() if defaults else ()),
+            *statements_of(short, "[policy]"),
+            *statements_of(text, "policy"),
+            *(rule for file in files for rule in _read(Path(file))),
+        ]
+        check_ids(self._rules)
+        self._policies = policy_set(self._rules)
+        self._never_ask = _Names(never_ask)
+        self._version = _version(self._rules, never_ask)
+        self._interest = interest_of(self._rules)
+        self._seeing = interest_of(rule for rule in self._rules if rule.actions is None or _SEE in rule.actions)
+        self._pairs: Bounded[_Shape, cedarpy.Entities] = Bounded(_MOST_ENTITIES)
+        self._decisions: Bounded[_Shape, Decision] = Bounded(_MOST_ENTITIES)
+        """Decisions, if no rule looks at arguments."""
+        self._masks: Bounded[tuple[str, _Shape], tuple[Mask | None]] = Bounded(_MOST_MASKS)
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def rules(self) -> Sequence[Statement]:
+        return self._rules
+
+    def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it."""
+        key = (catalog.version, self._signature(principal))
+        cached = self._masks.get(key)
+        if cached is None:
+            cached = (self._mask(catalog, principal),)
+            self._masks.put(key, cached)
+        return cached[0]
+
+    async def decide(self, request: CallRequest) -> Decision:
+        principal, tool, taint = request.context.principal, request.tool, request.state.taint
+        if self._interest.arguments:
+            return self.decision(principal, tool, request.arguments, taint=taint)
+        key = (_pair_key(principal, tool), taint)
+        decision = self._decisions.get(key)
+        if decision is None:
+            decision = self.decision(principal, tool, {}, taint=taint)
+            self._decisions.put(key, decision)
+        return decision
+
+    def decision(
+        self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], *, taint: Sequence[str] = ()
+    ) -> Decision:
+        """Returns the decision on a call with these facts."""
+        context: dict[str, Any] = {"tainted": bool(taint), "taint": sorted(set(taint))}
+        if self._interest.arguments:
+            context["arguments"] = arguments_of(arguments, tool)
+        asked = [_request(principal, action, tool, context) for action in (_CALL, _UNASKED)]
+        call, unasked = cedarpy.is_authorized_batch(asked, self._policies, self._pair(principal, tool))
+        for result in (call, unasked):
+            if result.diagnostics.errors or result.decision == cedarpy.Decision.NoDecision:
+                return self._failure(tool, result)
+        if not call.allowed:
+            return self._decision("deny", call, "no rule allows it")
+        if not unasked.allowed:
+            return self._decision("ask", unasked, "no rule allows it without a question")
+        return self._decision("allow", unasked, "")
+
+    def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
+        """Returns True if a principal sees a tool, and the rules that determined it."""
+        request = _request(principal, _SEE, tool, {})
+        result = cedarpy.is_authorized(request, self._policies, self._pair(principal, tool))
+        rules = [self._rule(name) for name in sorted(result.diagnostics.reasons)]
+        return result.allowed and not result.diagnostics.errors, rules
+
+    def _decision(self, verdict: Any, result: cedarpy.AuthzResult, otherwise: str) -> Decision:
+        """Returns a decision with the rules that determined it."""
+        rules = [self._rule(name) for name in sorted(result.diagnostics.reasons)]
+        reasons = dict.fromkeys(rule.reason for rule in rules if rule.reason)
+        return Decision(
+            verdict=verdict,
+            reason="; ".join(reasons) or (otherwise if not rules else ""),
+            rule=", ".join(rule.id for rule in rules) or "default",
+            policy_version=self._version,
+        )
+
+    def _failure(self, tool: Tool, result: cedarpy.AuthzResult) -> Decision:
+        """Returns the denial of a call that a rule cannot judge. The log has the details, which could tell a model of tools that
+        are hidden from it."""
+        errors = list(result.diagnostics.errors)
+        log.warning("policy_failed", tool=tool.name, error="; ".join(errors)[:2_000])
+        rules = [
+            rule.id for place, rule in enumerate(self._rules) if any(f"`policy{place}`" in error for error in errors)
+        ]
+        named = f"the rule {rules[0]!r}" if rules else "the policy"
+        return Decision(
+            verdict="deny",
+            reason=f"{named} cannot be evaluated for this call",
+            rule=", ".join(rules) or "error",
+            policy_version=self._version,
+        )
+
+    def _rule(self, name: str) -> Statement:
+        return self._rules[int(name.removeprefix("policy"))]
+
+    # --- visibility --------------------------------------------------------------------------------------------------
+
+    def _mask(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        if self._sees_everything(principal):
+            return None
+        shapes = {self._tool_shape(tool): tool for tool in catalog.tools if tool.source != CLIENT_SOURCE}
+        visible = self._visible_shapes(shapes, principal)
+        mask = bytes(tool.source == CLIENT_SOURCE or self._tool_shape(tool) in visible for tool in catalog.tools)
+        return None if all(mask) else mask
+
+    def _sees_everything(self, principal: Principal) -> bool:
+        """Returns True if the rules permit `see` whatever the tool is: evaluated with the tool unknown."""
+        name = f"Principal::{quoted(principal_uid(principal)['id'])}"
+        request = {"principal": name, "action": f'Action::"{_SEE}"', "context": {}}
+        result = cedarpy.is_authorized_partial(request, self._policies, _handle(principal_entity(principal)))
+        residuals = result.diagnostics.nontrivial_residuals
+        return result.allowed and not residuals and not result.diagnostics.errors
+
+    def _visible_shapes(self, shapes: Mapping[_Shape, Tool], principal: Principal) -> frozenset[_Shape]:
+        """Returns the shapes of tools that the principal may see. A rule that cannot be evaluated hides the tool."""
+        visible: set[_Shape] = set()
+        items = list(shapes.items())
+        for start in range(0, len(items), _AT_ONCE):
+            some = items[start : start + _AT_ONCE]
+            entities = _handle(principal_entity(principal), *(self._entity(tool) for _, tool in some))
+            requests = [_request(principal, _SEE, tool, {}) for _, tool in some]
+            results = cedarpy.is_authorized_batch(requests, self._policies, entities)
+            visible |= {
+                shape
+                for (shape, _), result in zip(some, results, strict=True)
+                if result.allowed and not result.diagnostics.errors
+            }
+        return frozenset(visible)
+
+    def _signature(self, principal: Principal) -> _Shape:
+        """Returns what the rules about `see` can look at in a principal."""
+        own = principal.id if self._seeing.principal_id else None
+        return (principal.tenant, principal.role, principal.bot, principal.channel, own)
+
+    def _tool_shape(self, tool: Tool) -> _Shape:
+        """Returns what the rules about `see` can look at in a tool."""
+        names = self._seeing.tool_names
+        name = tool.name if names is None or tool.name in names else None
+        return (name, tool.source, tool.category, tool.tags, *_hints(tool), tool.name in self._never_ask)
+
+    # --- entities ----------------------------------------------------------------------------------------------------
+
+    def _entity(self, tool: Tool) -> Entity:
+        return tool_entity(tool, never_ask=tool.name in self._never_ask)
+
+    def _pair(self, principal: Principal, tool: Tool) -> cedarpy.Entities:
+        """Returns a principal and a tool as Cedar reads them."""
+        key = _pair_key(principal, tool)
+        pair = self._pairs.get(key)
+        if pair is None:
+            pair = _handle(principal_entity(principal), self._entity(tool))
+            self._pairs.put(key, pair)
+        return pair
+
+
+class _Names:
+    """Names with `*`."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        matching(patterns)  # raises an error for what is no pattern
+        self._expressions = [_expression(pattern) for pattern in patterns]
+
+    def __contains__(self, name: str) -> bool:
+        return any(expression.fullmatch(name) for expression in self._expressions)
+
+
+def _request(principal: Principal, action: str, tool: Tool, context: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "principal": principal_uid(principal),
+        "action": uid("Action", action),
+        "resource": uid("Tool", tool.name),
+        "context": context,
+    }
+
+
+def _pair_key(principal: Principal, tool: Tool) -> _Shape:
+    return (principal, tool.name, tool.source, tool.category, tool.tags, *_hints(tool))
+
+
+def _hints(tool: Tool) -> _Shape:
+    annotations = tool.annotations
+    return (annotations.read_only, tool.may_destroy, annotations.idempotent, annotations.open_world, tool.untrusted)
+
+
+def _handle(*entities: Entity) -> cedarpy.Entities:
+    return cedarpy.Entities.from_json_str(document(*entities))
+
+
+def _default_rules() -> list[Statement]:
+    text = files(__package__).joinpath("default.cedar").read_text(encoding="utf-8")
+    return statements_of(text, "default.cedar")
+
+
+def _read(path: Path) -> list[Statement]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"policy: the file {str(path)!r} cannot be read: {error}") from error
+    return statements_of(text, str(path))
+
+
+def _version(rules: Sequence[Statement], never_ask: Sequence[str]) -> str:
+    """Returns a digest of the rules, whatever their files are called."""
+    text = "\0".join([*(rule.text for rule in rules), *sorted(never_ask)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)

@@ -1,0 +1,80 @@
+"""The rules that settings write in a word: tools that are denied or asked about, and categories, for everyone or for one bot,
+role or channel. They become Cedar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from toolcaddie.core.errors import ConfigError
+
+
+class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What some callers may not do. In names of tools, `*` stands for any characters."""
+
+    deny: tuple[str, ...] = ()
+    """Tools that they neither see nor call."""
+    ask: tuple[str, ...] = ()
+    """Tools whose calls a person must approve."""
+    categories: tuple[str, ...] | None = None
+    """The categories whose tools they see and call; None: all."""
+
+
+_GROUPS = {"bot": "Bot", "role": "Role", "channel": "Channel"}
+"""The Cedar type of each kind of caller."""
+
+
+def rules_of(
+    everyone: Restrictions,
+    *,
+    bots: Mapping[str, Restrictions],
+    roles: Mapping[str, Restrictions],
+    channels: Mapping[str, Restrictions],
+) -> str:
+    """Returns the restrictions as Cedar. Raises `ConfigError` for a name that is no pattern."""
+    rules = list(_rules("everyone", "principal", everyone))
+    for kind, table in (("bot", bots), ("role", roles), ("channel", channels)):
+        for name, restrictions in table.items():
+            rules += _rules(f"{kind} {name}", f"principal in {_GROUPS[kind]}::{quoted(name)}", restrictions)
+    return "\n".join(rules)
+
+
+def matching(names: Sequence[str]) -> str:
+    """Returns the condition that a tool has one of these names. Raises `ConfigError` for a name that is no pattern."""
+    return " || ".join(f"resource.name like {quoted(_pattern(name))}" for name in names) or "false"
+
+
+def quoted(text: str) -> str:
+    """Returns a string literal of Cedar."""
+    return '"' + "".join(_literal(character) for character in text) + '"'
+
+
+def _rules(who: str, scope: str, restrictions: Restrictions) -> Iterator[str]:
+    if restrictions.deny:
+        yield _rule(f"denied: {who}", "not allowed", scope, "action", matching(restrictions.deny))
+    if restrictions.ask:
+        action = 'action == Action::"call_unasked"'
+        yield _rule(f"asked: {who}", "the settings ask about this tool", scope, action, matching(restrictions.ask))
+    if restrictions.categories is not None:
+        enabled = ", ".join(quoted(category) for category in restrictions.categories)
+        outside = f"!(resource has category && [{enabled}].contains(resource.category))"
+        yield _rule(f"categories: {who}", "not allowed", scope, "action", outside)
+
+
+def _rule(name: str, reason: str, scope: str, action: str, condition: str) -> str:
+    return f"@id({quoted(name)}) @reason({quoted(reason)}) forbid ({scope}, {action}, resource) when {{ {condition} }};"
+
+
+def _pattern(name: str) -> str:
+    if not name or any(character in "?[]" for character in name):
+        raise ConfigError(
+            f"policy: {name!r} is no name of a tool; `*` stands for any characters, and nothing else does"
+        )
+    return name
+
+
+def _literal(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\u{{{ord(character):x}}}"

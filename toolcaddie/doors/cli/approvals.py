@@ -1,0 +1,192 @@
+"""`toolcaddie approvals`: lists the calls that wait for a person, shows them, and answers them."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import click
+
+from toolcaddie.app.build import opened
+from toolcaddie.app.settings import Settings
+from toolcaddie.audit.trail import Trail
+from toolcaddie.control.approvals import StoredApprovals
+from toolcaddie.core.approval import Approval
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.util.text import visible_line
+
+_ARGUMENTS_SHOWN = 80
+
+tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant whose approvals are meant.")
+reason_option = click.option("--reason", default="", help="Why; it is recorded with the answer.")
+
+
+@click.group(
+    name="approvals",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie approvals list\n"
+    "  toolcaddie approvals show approval_0123\n"
+    '  toolcaddie approvals approve approval_0123 --reason "agreed by phone"\n'
+    "  toolcaddie approvals deny approval_0123",
+)
+def command() -> None:
+    """List the calls that wait for a person's approval, and answer them.
+
+    A run that waits continues with the next message of its conversation, or with `toolcaddie resume`.
+    """
+
+
+@command.command("list", epilog="\b\nExamples:\n  toolcaddie approvals list\n  toolcaddie approvals list --all --json")
+@click.option("--all", "everything", is_flag=True, help="Also answered, used and expired ones.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number to list.")
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def list_(common: Common, everything: bool, limit: int, tenant: str, database_url: str | None, as_json: bool) -> None:
+    """List the questions that wait for an answer, the oldest first."""
+    settings = settings_of(common, database_url=database_url)
+    approvals = asyncio.run(_listed(settings, tenant, everything=everything, limit=limit))
+    if as_json:
+        print_json({"approvals": approvals})
+    elif approvals:
+        rows = [
+            (each.id, each.status, local_time(each.created), each.principal.id, each.tool, _arguments(each))
+            for each in approvals
+        ]
+        print_table(("approval", "state", "asked", "for", "tool", "arguments"), rows, spare=("asked", "for"))
+    else:
+        note("nothing waits for an approval")
+
+
+@command.command("show", epilog="\b\nExamples:\n  toolcaddie approvals show approval_0123")
+@click.argument("approval_id")
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def show(common: Common, approval_id: str, tenant: str, database_url: str | None, as_json: bool) -> None:
+    """Show the question APPROVAL_ID with all arguments."""
+    settings = settings_of(common, database_url=database_url)
+    approval = asyncio.run(_found(settings, tenant, approval_id))
+    if as_json:
+        print_json(approval)
+        return
+    facts = {
+        "tool": approval.tool,
+        "state": approval.status,
+        "reason": approval.reason,
+        "rule": approval.rule,
+        "for": approval.principal.id,
+        "run": approval.run_id,
+        "asked": local_time(approval.created),
+        "expires": local_time(approval.expires),
+        "read before": ", ".join(approval.taint),
+        "answered": _answered(approval),
+    }
+    for name, value in facts.items():
+        if value:
+            echo(f"{name:<12} {visible_line(value)}")
+    for name, value in approval.arguments.items():
+        echo(f"  {visible_line(name)}: {value}")
+
+
+@command.command(
+    "approve",
+    epilog='\b\nExamples:\n  toolcaddie approvals approve approval_0123 --reason "agreed by phone"',
+)
+@click.argument("approval_ids", nargs=-1, required=True)
+@reason_option
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def approve(common: Common, /, approval_ids: tuple[str, ...], **options: Any) -> None:
+    """Approve the calls of APPROVAL_IDS: each may run once, with exactly its arguments."""
+    _answer(common, approval_ids, approved=True, **options)
+
+
+@command.command("deny", epilog="\b\nExamples:\n  toolcaddie approvals deny approval_0123")
+@click.argument("approval_ids", nargs=-1, required=True)
+@reason_option
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def deny(common: Common, /, approval_ids: tuple[str, ...], **options: Any) -> None:
+    """Refuse the calls of APPROVAL_IDS: they never run, and the model is told so."""
+    _answer(common, approval_ids, approved=False, **options)
+
+
+def _answer(
+    common: Common,
+    approval_ids: Sequence[str],
+    *,
+    approved: bool,
+    reason: str,
+    tenant: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    settings = settings_of(common, database_url=database_url)
+    answers = asyncio.run(_answers(settings, tenant, approval_ids, approved=approved, reason=reason))
+    if as_json:
+        print_json({"approvals": answers})
+        return
+    for answer in answers:
+        echo(f"{answer.status} {answer.tool} ({answer.id})")
+    for run_id in dict.fromkeys(answer.run_id for answer in answers):
+        note(f"{run_id} goes on with the next message of its conversation, or with `toolcaddie resume {run_id}`")
+
+
+@asynccontextmanager
+async def _stored(settings: Settings) -> AsyncIterator[StoredApprovals]:
+    async with opened(settings) as database:
+        yield StoredApprovals(database.store, emit=Trail(database.events).emit)
+
+
+async def _listed(settings: Settings, tenant: str, *, everything: bool, limit: int) -> Sequence[Approval]:
+    async with _stored(settings) as approvals:
+        return await approvals.list(tenant, status=None if everything else "open", limit=limit)
+
+
+async def _found(settings: Settings, tenant: str, approval_id: str) -> Approval:
+    async with _stored(settings) as approvals:
+        approval = await approvals.get(tenant, approval_id)
+    if approval is None:
+        raise RequestError(
+            f"there is no approval {approval_id[:80]!r}; `toolcaddie approvals list` shows those that wait"
+        )
+    return approval
+
+
+async def _answers(
+    settings: Settings, tenant: str, approval_ids: Sequence[str], *, approved: bool, reason: str
+) -> list[Approval]:
+    """Answers the questions one after another, in the name of the operating system's user. A question that cannot be answered
+    ends this; those before it are answered."""
+    by = Principal(id=getpass.getuser(), tenant=tenant, channel="command line")
+    async with _stored(settings) as approvals:
+        return [
+            await approvals.answer(tenant, approval_id, approved=approved, by=by, reason=reason)
+            for approval_id in approval_ids
+        ]
+
+
+def _arguments(approval: Approval) -> str:
+    return shortened(", ".join(f"{name}: {value}" for name, value in approval.arguments.items()), _ARGUMENTS_SHOWN)
+
+
+def _answered(approval: Approval) -> str:
+    if approval.answered is None:
+        return ""
+    by = f" by {approval.answered_by.id}" if approval.answered_by else ""
+    return f"{local_time(approval.answered)}{by}{f': {approval.answer_reason}' if approval.answer_reason else ''}"

@@ -1,0 +1,63 @@
+"""Asks the person at the terminal about the calls that a paused run waits for: all questions of a run in one view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from toolcaddie.core.approval import Approval
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.output import note, shortened
+from toolcaddie.util.text import visible_line
+
+_VALUE_SHOWN = 500
+_KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
+
+
+class Questions:
+    """Asks, and remembers for which exact arguments the person said always. One object serves a whole session."""
+
+    def __init__(self) -> None:
+        self._always: set[str] = set()
+
+    def answers(self, approvals: Sequence[Approval]) -> Mapping[str, bool]:
+        """Returns the answer to each question, by call id. Ctrl-C raises `KeyboardInterrupt`; then nothing is answered."""
+        new = [approval for approval in approvals if approval.digest not in self._always]
+        for approval in new:
+            _show(approval)
+        answered = {approval.call_id: self._answer(approval, several=len(new) > 1) for approval in new}
+        return {approval.call_id: answered.get(approval.call_id, True) for approval in approvals}
+
+    def _answer(self, approval: Approval, *, several: bool) -> bool:
+        while True:
+            match _read(f"run {approval.tool}?" if several else "run it?"):
+                case "y":
+                    return True
+                case "n":
+                    return False
+                case "a":
+                    self._always.add(approval.digest)
+                    return True
+                case "w":
+                    _explain(approval)
+
+
+def _read(question: str) -> str:
+    choices: Any = click.Choice(["y", "n", "a", "w"], case_sensitive=False)
+    return str(click.prompt(f"{question}  {_KEYS}", type=choices, show_choices=False, err=True, prompt_suffix=" > "))
+
+
+def _show(approval: Approval) -> None:
+    """Prints a question: the tool, its arguments and the reason."""
+    echo(f"{approval.tool} needs your approval: {approval.reason or approval.rule}", err=True, bold=True)
+    for name, value in approval.arguments.items():
+        note(f"    {visible_line(name)}: {shortened(str(value), _VALUE_SHOWN)}")
+    if approval.taint:
+        note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
+
+
+def _explain(approval: Approval) -> None:
+    note(f"    asked by the rule {approval.rule!r}, policy {approval.policy_version}")
+    note(f"    {approval.id} of run {approval.run_id}")

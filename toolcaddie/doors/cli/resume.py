@@ -1,0 +1,35 @@
+"""`toolcaddie resume`: continues a run that waited for a person's approval."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from toolcaddie.doors.cli.options import run_options, settings_of
+from toolcaddie.doors.cli.output import json_option
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.run import finish, opened, print_result, questions_of
+from toolcaddie.doors.cli.steps import Steps
+
+
+@click.command(
+    name="resume",
+    epilog="\b\nExamples:\n  toolcaddie resume run_0123 --catalog gym",
+)
+@click.argument("run_id")
+@run_options
+@json_option
+@click.pass_obj
+def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None:
+    """Continue RUN_ID, which waited for a person's approval.
+
+    Answer its questions first (`toolcaddie approvals`), and name the same catalog as the command that began it.
+    """
+    settings = settings_of(common, **flags)
+    live = sys.stdout.isatty() and not as_json
+    with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+        result = finish(runner, parts, parts.runtime.resume_stream(run_id), steps, questions_of(as_json=as_json))
+        degraded = parts.runtime.degraded
+    print_result(result, steps.progress, degraded, as_json=as_json, live=live)
