@@ -55,8 +55,8 @@ mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see 
 mutants: $(VENV)/.dev  ## change the code at random, 300 times, and count what no test notices; OPTIONS='--count 30 --folders engine'
 	$(BIN)/python scripts/mutants.py --at-least 85 $(OPTIONS)
 
-security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes
-	$(BIN)/python -m security $(QUICK)
+security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes; CORPORA=FOLDER names the hostile inputs
+	$(BIN)/python -m security $(QUICK) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
 image-test: $(VENV)/.dev  ## the steps of the Dockerfile in a clean Debian root; needs root and mmdebstrap
 	$(BIN)/python scripts/image_test.py

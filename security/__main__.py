@@ -1,4 +1,5 @@
-"""Plays attacks and power cuts against real processes: python -m security [NAME ...] [--quick] [--times N] [--json FILE]
+"""Plays attacks and power cuts against real processes: python -m security [NAME ...] [--quick] [--times N] [--corpora FOLDER]
+[--json FILE]
 
 `kills` prints how much was tried, and counts of damage, which must be 0. `hostile` prints for each hostile input the answer, the
 longest wait of another client, and the growth of memory. The exit status is 1 if anything is wrong.
@@ -31,6 +32,8 @@ class Options:
     """The size of a run."""
 
     quick: bool = False
+    corpora: Path | None = None
+    """Folder with hostile inputs; an attack that needs them says that it was skipped where it is None or lacks the file."""
     times: int | None = None
     """Number of kills of each kind. None: 200 of a server whose clients never retry, 50 of a server whose clients retry with a
     key, and 150 of processes that resume runs; with `quick` a few of each."""
@@ -61,12 +64,15 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="fewer kills and repetitions: a few minutes instead of an hour"
     )
+    parser.add_argument("--corpora", type=Path, metavar="FOLDER", help="folder of hostile inputs")
     parser.add_argument("--times", type=int, metavar="N", help="number of kills of each kind")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to this file")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in ATTACKS]:
         parser.error(f"there is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}")
-    options = Options(quick=given.quick, times=given.times)
+    if given.corpora is not None and not given.corpora.is_dir():
+        parser.error(f"--corpora: there is no folder {given.corpora}")
+    options = Options(quick=given.quick, times=given.times, corpora=given.corpora)
     findings: dict[str, Sequence[Finding]] = {}
     for name in given.names or ATTACKS:
         print(f"\n--- {name}", flush=True)
