@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,13 @@ from toolcaddie.control.results.retry import Retry
 from toolcaddie.control.results.timeout import Timeout
 from toolcaddie.control.results.truncate import Truncate
 from toolcaddie.core.control import Decision
+from toolcaddie.core.programs import Program, ProgramResult
 from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
 from toolcaddie.ports.ranking import Ranking
+from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.sources.definitions import DefinitionSource
@@ -37,6 +41,7 @@ from toolcaddie.testing.part_contracts import (
     CACHE,
     CLASSIFIER,
     EMBEDDER,
+    INTERPRETER,
     META_TOOL,
     MIDDLEWARE,
     POLICY,
@@ -48,6 +53,7 @@ from toolcaddie.testing.part_contracts import (
     Subject,
     check_all,
 )
+from toolcaddie.util.replacing import replace
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +120,7 @@ OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     ),
     (CACHE, "memory", MemoryCache),
     (CACHE, "store", lambda: StoreCache(MemoryStore())),
+    (INTERPRETER, "monty", monty),
     *((META_TOOL, name, lambda tool=tool: tool) for name, tool in OURS.items()),
 ]
 
@@ -415,6 +422,44 @@ class Dated(Meta):
         return Tool(name=self.name, description=f"Ask a person, for the {next(self.numbers)}th time.")
 
 
+class Changed:
+    """An interpreter that runs other programs, or hands over other results, than it was given."""
+
+    def __init__(self) -> None:
+        self._monty = monty()
+
+    def program(self, program: Program) -> Program:
+        return program
+
+    def results(self, results: Mapping[int, ProgramResult]) -> Mapping[int, ProgramResult]:
+        return results
+
+    @asynccontextmanager
+    async def session(self, program: Program) -> AsyncIterator[Any]:
+        async with self._monty.session(self.program(program)) as session:
+            yield SimpleNamespace(start=session.start, go_on=lambda results: session.go_on(self.results(results)))
+
+    async def close(self) -> None:
+        await self._monty.close()
+
+
+class Forgetful(Changed):
+    def results(self, results: Mapping[int, ProgramResult]) -> Mapping[int, ProgramResult]:
+        return {number: ProgramResult() for number in results}
+
+
+class Careless(Changed):
+    def results(self, results: Mapping[int, ProgramResult]) -> Mapping[int, ProgramResult]:
+        return {number: ProgramResult(value=result.error) for number, result in results.items()}
+
+
+class Restarted(Changed):
+    seeds = itertools.count()
+
+    def program(self, program: Program) -> Program:
+        return replace(program, seed=next(self.seeds))
+
+
 SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SOURCE, Stranger, "its tools are valid and make a catalog"),
     (SOURCE, Raising, "a call of a tool that it does not have returns an error"),
@@ -452,6 +497,9 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),
     (CACHE, Negative, "the counters of its level are never negative"),
+    (INTERPRETER, Forgetful, "calls that are gathered wait together"),
+    (INTERPRETER, Careless, "an error of a call is raised in the program"),
+    (INTERPRETER, Restarted, "the same program takes the same way"),
     (META_TOOL, OtherName, "its definition is a valid tool of its own name"),
     (META_TOOL, Nameless, "its definition is a valid tool of its own name"),
     (META_TOOL, Dated, "the same offer gives the same definition"),

@@ -28,9 +28,10 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.engine.engine import Programs
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
-from toolcaddie.ports import Approver, Classifier, EventSink, Provider, Store, ToolSource
+from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -93,6 +94,7 @@ def runtime_of(
         rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
         policy=one_of("policy", settings.policy, registry, parts),
         approval_expiry=duration_seconds(settings.approvals.expiry),
+        programs=_programs(settings, registry, parts),
         approver=_approver(settings, registry, parts),
         middleware=all_of("middleware", settings.middleware, registry, parts),
         meta_tools=meta_tools,
@@ -103,6 +105,14 @@ def runtime_of(
         categories=settings.catalog.categories,
         replace_reserved=settings.catalog.replace_reserved,
     )
+
+
+def _programs(settings: Settings, registry: Registry, parts: Parts) -> Programs | None:
+    """Returns what runs programs of the model; None: nothing does."""
+    interpreter: Interpreter | None = one_of("interpreter", settings.interpreter, registry, parts)
+    if interpreter is None:
+        return None
+    return Programs(interpreter=interpreter, limits=settings.programs, check_types=settings.programs.check_types)
 
 
 def _approver(settings: Settings, registry: Registry, parts: Parts) -> Approver | None:

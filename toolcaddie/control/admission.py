@@ -72,6 +72,8 @@ class Admitted(Struct, frozen=True, kw_only=True):
     call: ToolCall
     tool: Tool
     arguments: dict[str, Any]
+    whole: bool = False
+    """True: a program makes the call, and reads the whole result."""
 
 
 async def admit(
@@ -100,7 +102,7 @@ async def admit(
         unapproved = await _approval_gate(pending, request, decision, gates, emit)
         if unapproved is not None:
             return unapproved
-    return Admitted(call=call, tool=tool, arguments=arguments.values)
+    return Admitted(call=call, tool=tool, arguments=arguments.values, whole=bool(pending.program))
 
 
 async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collection[str]) -> ToolCall | ToolResult:

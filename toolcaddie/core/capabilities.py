@@ -98,6 +98,8 @@ class Capabilities:
     """Support of answers constrained to a JSON schema: none (`no`), only in requests without tools (`alone`), or also beside
     tools."""
     parallel_calls: bool = True
+    programs: bool = True
+    """False: the model is too weak to write programs that call tools, so it is never offered them."""
     mask: Mask = ""
     """Mechanism by which a request restricts the callable tools without changing its tool array; empty: there is none."""
     deferral: Deferral = ""

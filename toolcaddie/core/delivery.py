@@ -22,10 +22,11 @@ class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
     slim: bool = False
 
 
-Strategy = Literal["direct", "masked", "native", "compact"]
+Strategy = Literal["direct", "masked", "native", "compact", "program"]
 """Ways to deliver tools to a model. direct: the array of the selected tools; masked: an unchanging larger array, of which only
 some tools may be called; native: an array to which the provider's own mechanism adds tools after the cached prefix; compact: meta
-tools that search and call all other tools."""
+tools that search and call all other tools; program: any other way, and a meta tool with which the model writes programs that call
+the tools."""
 
 AddedBy = Literal["array", "text", "reference"]
 """Place of tools that are added during the conversation: at the end of the array (`array`), in the conversation as text, to be
@@ -128,6 +129,10 @@ class DeliveryPlan:
     """Tools that messages of the conversation have announced after the array."""
     referenced: Sequence[str] = ()
     """The `known` tools that are deferred in the array until such a message."""
+    programs: Literal["keep", "weigh"] = "keep"
+    """What happens to the meta tool for programs, if it is in `meta`: it is sent, or it is sent if it is expected to pay."""
+    wrote_programs: bool = False
+    """True if the conversation was sent that meta tool before."""
     pinned: Sequence[str] = ()
     """Tools that must be in the array: the tools in the caller's tool choice, and the essential tools."""
     allowed: Sequence[str] | None = None

@@ -14,6 +14,7 @@ ToolcaddieError
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
+├── InterpreterError         the interpreter of programs could not be started or broke
 ├── OutboundError            an outgoing request was refused by `guards.net` (address, redirect, size) or failed
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
@@ -127,6 +128,10 @@ class AuditError(RunError):
 
 class StorageError(RunError):
     """The database failed on a read or write of anything but the trail (the record of runs; see `AuditError`)."""
+
+
+class InterpreterError(ToolcaddieError):
+    """The interpreter of programs could not be started, or broke down outside of a program."""
 
 
 class OutboundError(ToolcaddieError):

@@ -9,9 +9,12 @@ SEARCH_TOOLS = "search_tools"
 GET_TOOL_SCHEMA = "get_tool_schema"
 RESPOND = "respond"
 READ_RESULT = "read_result"
+RUN_PROGRAM = "run_program"
 
 META_SOURCE = "meta"
-META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
+META_TOOLS = frozenset(
+    {REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND, RUN_PROGRAM}
+)
 
 PAGE_SIZE = 50
 """Default number of tools per page."""

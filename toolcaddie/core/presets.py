@@ -35,6 +35,7 @@ SIGNALS: dict[str, tuple[str, ...]] = {
 (`plain`), or an embedder (`embedding`)."""
 
 DeliveryMode = Literal["auto", "direct", "masked", "native"]
+ProgramMode = Literal["auto", "always", "never"]
 CacheMode = Literal["off", "declared", "everything"]
 
 
@@ -90,6 +91,9 @@ class Preset:
     """True: the system prompt says that more tools can be requested; otherwise only the meta tool's description does."""
     force: bool = False
     on_not_called: Literal["retry", "error", "warn", "allow"] = "retry"
+    programs: ProgramMode = "never"
+    """Whether the model may write programs that call tools (`run_program`), if the runtime has an interpreter: in every request,
+    in those for which the planner expects them to pay (`auto`), or never."""
     cache: CacheMode = "declared"
     """Tools whose results are cached: none, those that declare it, or all that are safe to cache."""
 
@@ -103,6 +107,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="default",
             delivery="auto",
+            programs="auto",
             meta=(REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL),
         ),
         Preset(

@@ -195,6 +195,10 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """The policy's decision `ask`, for a call that waits for a person."""
     approval: str = ""
     """Id of the approval that the call waits for (`ports.ApprovalStore`)."""
+    program: str = ""
+    """Id of the call of `run_program` whose program makes this call; empty: the model makes it."""
+    began: float = 0.0
+    """For a call of `run_program`: the time at which its program began, in seconds since the epoch."""
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]

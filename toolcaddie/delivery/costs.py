@@ -30,6 +30,10 @@ _MISS = 0.15
 """Share of topics that need a tool which the model has to ask for."""
 _NEEDED_LATER = 0.03
 """Share of the selected but omitted tools that the model later needs after all."""
+_PROGRAM_ROUNDS = 0.05
+"""Share of the model calls that programs save."""
+_PROGRAM_RESULTS = 60.0
+"""Tokens of results that programs keep out of the conversation, for each model call."""
 _ASKING_TOKENS = 60.0
 """Output tokens of a call in which the model asks for tools."""
 
@@ -110,6 +114,16 @@ class Outlook:
         """Returns the cost of the calls in which the model asks for some of `count` tools that were selected but not sent."""
         size = self.terms.read * (self.history + _ROUND_TOKENS * self.rounds / 4) + self.terms.output * _ASKING_TOKENS
         return count * _NEEDED_LATER * size
+
+    def saved_by_programs(self, array: int) -> float:
+        """Returns what the conversation costs less if the model may write programs: the model calls that they save, which would
+        read the `array` and the conversation again, and the results that never enter the conversation."""
+        halfway = self.history + _ROUND_TOKENS * self.rounds / 2
+        calls = (
+            _PROGRAM_ROUNDS * self.rounds * (self.terms.read * (array + halfway) + self.terms.output * _ASKING_TOKENS)
+        )
+        results = _PROGRAM_RESULTS * self.rounds * (self.terms.write + self.terms.read * self.rounds / 2)
+        return calls + results
 
     def dollars(self, expected: float) -> float | None:
         """Returns a cost in US dollars; None: the prices are unknown."""

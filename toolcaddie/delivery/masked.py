@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from toolcaddie.core.delivery import DeliveredTool, Delivery
-from toolcaddie.core.meta_names import READ_RESULT
+from toolcaddie.core.meta_names import READ_RESULT, RUN_PROGRAM
 from toolcaddie.delivery.arrangement import Arrangement, Scene, names
 from toolcaddie.util.replacing import replace
+
+_ALWAYS = frozenset({READ_RESULT, RUN_PROGRAM})
+"""Meta tools that do not find tools, so that they are sent beside all tools."""
 
 
 def whole(scene: Scene) -> Arrangement | None:
     """Returns the arrangement of all tools of the view, or None if nothing was selected or if they do not fit into the budget,
     with room for `read_result`."""
     plan = scene.plan
-    masks = bool(plan.capabilities.mask) and bool(plan.meta)
-    tools = len(plan.view) + (len(plan.meta) if masks else 0)
-    tokens = plan.selection.tokens_all + (scene.meta_tokens if masks else 0)
+    masks = bool(plan.capabilities.mask) and any(tool.name not in _ALWAYS for tool in plan.meta)
+    meta = [tool for tool in plan.meta if masks or tool.name in _ALWAYS]
+    tools = len(plan.view) + len(meta)
+    tokens = plan.selection.tokens_all + sum(scene.definitions.of(tool).tokens for tool in meta)
     if not plan.selection.tools or not scene.fits(tools + 1, tokens):
         return None
 
@@ -31,7 +35,7 @@ def whole(scene: Scene) -> Arrangement | None:
             plan,
             [DeliveredTool(name=tool.name) for tool in plan.view],
             reused=not plan.delivered,
-            meta=[tool for tool in plan.meta if masks or tool.name == READ_RESULT],
+            meta=meta,
             note=f"all {len(plan.view)} tools: choosing would cost more than keeping them in the cache",
         )
         return _restricted(delivery, [tool.name for tool in scene.selection]) if masks else delivery

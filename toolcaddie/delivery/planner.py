@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, ExpectedBill, Settled
-from toolcaddie.delivery import behind, direct, masked
+from toolcaddie.delivery import behind, direct, masked, program
 from toolcaddie.delivery.arrangement import Arrangement, Scene
 from toolcaddie.delivery.compact import pinned_tools, plan_compact
 from toolcaddie.delivery.costs import Outlook, Terms
@@ -51,15 +51,34 @@ class DeliveryPlanner:
         """Returns the delivery with the lowest expected cost until the conversation ends, with the prices of all options."""
         terms = Terms.of(plan.capabilities)
         outlook = Outlook.of(plan, terms)
+        cold = not plan.delivered or not terms.lifetime or (plan.idle is not None and plan.idle >= terms.lifetime)
+        weighs = plan.programs == "weigh" and program.offers_programs(plan)
+        if weighs and not cold:  # the array stays as it is while it is cached
+            plan, weighs = plan if plan.wrote_programs else program.without_programs(plan), False
+        arrangements = self._arrangements(program.without_programs(plan) if weighs else plan, outlook, cold=cold)
+        if weighs:
+            others = self._arrangements(plan, outlook, cold=cold)
+            arrangements += [program.with_programs(each, outlook) for each in others]
+        arrangements.sort(key=lambda each: each.expected)
+        best = arrangements[0]
+        delivery = best.make()
+        return replace(
+            delivery,
+            note=f"{self._impossible(plan)}{delivery.note}",
+            later_by=behind.cheapest_way(behind.ways(plan), outlook.rebilled(plan.history + plan.fresh)),
+            options=tuple(each.option(outlook) for each in arrangements),
+            bill=_bill(plan, best, terms, cold=cold),
+        )
+
+    def _arrangements(self, plan: DeliveryPlan, outlook: Outlook, *, cold: bool) -> list[Arrangement]:
+        """Returns the possible arrangements of a plan."""
         if not plan.delivered and len(plan.selection.tools) == len(plan.view):
-            return self._whole_catalog(plan, terms, outlook)
-        ways = behind.ways(plan)
-        later_by = behind.cheapest_way(ways, outlook.rebilled(plan.history + plan.fresh))
+            return [self._whole_catalog(plan, outlook)]
         scene = Scene(
             plan=plan,
             definitions=self._definitions,
             outlook=outlook,
-            behind=any(way != "array" for way in ways),
+            behind=any(way != "array" for way in behind.ways(plan)),
             earlier=[tool for tool in plan.delivered if plan.view.get(tool.name) is not None],
             selection=[
                 DeliveredTool(name=item.tool.name, slim=item.slim)
@@ -70,22 +89,12 @@ class DeliveryPlanner:
             ],
             meta_tokens=sum(self._definitions.of(tool).tokens for tool in plan.meta),
         )
-        cold = not plan.delivered or not terms.lifetime or (plan.idle is not None and plan.idle >= terms.lifetime)
-        arrangements = sorted(self._cold(scene) if cold else self._warm(scene), key=lambda each: each.expected)
-        best = arrangements[0]
-        delivery = best.make()
-        return replace(
-            delivery,
-            note=f"{self._impossible(plan)}{delivery.note}",
-            later_by=later_by,
-            options=tuple(each.option(outlook) for each in arrangements),
-            bill=_bill(plan, best, terms, cold=cold),
-        )
+        return self._cold(scene) if cold else self._warm(scene)
 
-    def _whole_catalog(self, plan: DeliveryPlan, terms: Terms, outlook: Outlook) -> Delivery:
-        """Returns the delivery of a small catalog that was selected whole, without comparing prices."""
+    def _whole_catalog(self, plan: DeliveryPlan, outlook: Outlook) -> Arrangement:
+        """Returns the arrangement of a small catalog that was selected whole."""
         delivery = direct.plan_direct(plan, self._definitions)
-        only = Arrangement(
+        return Arrangement(
             name="all tools",
             strategy="direct",
             tools=len(delivery.definitions),
@@ -94,7 +103,6 @@ class DeliveryPlanner:
             expected=outlook.carried(delivery.tokens),
             make=lambda: delivery,
         )
-        return replace(delivery, options=(only.option(outlook),), bill=_bill(plan, only, terms, cold=True))
 
     def _cold(self, scene: Scene) -> list[Arrangement]:
         """Returns the possible arrangements if nothing is cached, so that the array may change: the selection or all tools."""

@@ -34,7 +34,9 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
         return replace(state, status="client_calls", pending=tuple(outcomes), text=text)
     if state.without_model:
         return _ended_by_call(state, outcomes)
-    results = tuple(result_message(item.call, item.result, state) for item in outcomes if item.result is not None)
+    results = tuple(
+        result_message(item.call, item.result, state) for item in outcomes if item.result and not item.program
+    )
     state = replace(state, messages=(*state.messages, *results), pending=())
     finish = next(
         (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None

@@ -1,5 +1,5 @@
 """Runs the calls of one answer: first the calls of meta tools (Toolcaddie's own tools, such as `request_more_tools`), one after
-another, then all others. The results are always in the order of the answer."""
+another, then all others, and programs last. The results are always in the order of the answer."""
 
 from __future__ import annotations
 
@@ -21,26 +21,20 @@ from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.engine import Run, Step
 from toolcaddie.engine.limits import calls_are_over
 from toolcaddie.engine.meta_calls import answer_meta_calls
+from toolcaddie.engine.programs.running import Made, program_tool, run_programs
 
 
 async def run_calls(run: Run, step: Step) -> Step:
     """Returns the next step of a run, after its pending calls were made. Raises `LimitExceededError` if there are more calls than
     the limit of the request allows."""
     answers = await answer_meta_calls(run, step.state, step.planned)
-    state, outcomes = answers.state, answers.outcomes
-    admitted = await _admitted(run, state, outcomes)
-    refused = _refuse_over_limit(run, state, admitted, outcomes)
-    outcomes = await _run_admitted(run, state, admitted, outcomes)
-    called = tuple(call.tool.name for call in admitted.values())
-    state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
-    state = _tainted(state, admitted, outcomes)
-    state = _with_idle(run, state, admitted, outcomes)
-    if refused:
-        await run.record.store(replace(state, pending=tuple(outcomes)))
-        raise await calls_are_over(run)
-    if _reads_on(run) and any(item.result and item.result.held for item in outcomes):
+    made = await make_calls(run, Made(state=answers.state, outcomes=answers.outcomes))
+    own = made.admitted
+    made = await run_programs(run, made, make_calls)
+    state, outcomes = _with_idle(run, made), made.outcomes
+    if _reads_on(run) and any(item.result and item.result.held and not item.program for item in outcomes):
         state = replace(state, meta=tuple(dict.fromkeys((*state.meta, READ_RESULT))))
-    state, outcomes = _with_repeats(run, state, admitted, outcomes)
+    state, outcomes = _with_repeats(run, state, own, outcomes)
     state = apply(state, outcomes)
     await run.record.store(state)
     if state.status == "completed" and run.live:  # a meta tool gave the answer, so no provider has streamed it
@@ -48,12 +42,28 @@ async def run_calls(run: Run, step: Step) -> Step:
     return replace(step, state=state, planned=answers.planned)
 
 
+async def make_calls(run: Run, made: Made) -> Made:
+    """Makes the calls that have no result yet, apart from programs, and returns all calls with their results. Calls that must
+    wait are marked. Raises `LimitExceededError`."""
+    state, outcomes = made.state, list(made.outcomes)
+    admitted = await _admitted(run, state, outcomes)
+    refused = _refuse_over_limit(run, state, admitted, outcomes)
+    outcomes = await _run_admitted(run, state, admitted, outcomes)
+    called = tuple(call.tool.name for call in admitted.values())
+    state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
+    state = _tainted(state, admitted, outcomes)
+    if refused:
+        await run.record.store(replace(state, pending=tuple(outcomes)))
+        raise await calls_are_over(run)
+    return Made(state=state, outcomes=outcomes, admitted={**made.admitted, **admitted})
+
+
 async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> dict[int, Admitted]:
     """Returns the calls that pass all gates, by their index in the answer. The results of refused calls, and calls that must
     wait, are entered into `outcomes`."""
     admitted: dict[int, Admitted] = {}
     for index, pending in enumerate(outcomes):
-        if pending.result is None and pending.waiting != "client":
+        if pending.result is None and pending.waiting != "client" and program_tool(run, state, pending) is None:
             gated = await admit(pending, gates=run.engine.gates, context=run.context, state=state, emit=run.emit)
             if isinstance(gated, Admitted):
                 admitted[index] = gated
@@ -113,14 +123,13 @@ def _runs_concurrently(run: Run, admitted: Mapping[int, Admitted]) -> bool:
     return run.preset.batch == "concurrent"
 
 
-def _with_idle(
-    run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
-) -> RunState:
+def _with_idle(run: Run, made: Made) -> RunState:
     """Returns the state with the number of idle rounds: rounds whose calls ran no tool. A round is not idle if a call waits for a
     person or the caller, because that call will still run, or if a meta tool gave the answer of the run."""
-    for item in outcomes:
+    state = made.state
+    for item in made.outcomes:
         answers = item.result is not None and isinstance(item.result.effect, Finish)
-        if admitted or item.waiting or answers or run.belongs_to_caller(item.call.name):
+        if made.admitted or item.waiting or answers or run.belongs_to_caller(item.call.name):
             return replace(state, idle_in_row=0) if state.idle_in_row else state
     return replace(state, idle_rounds=state.idle_rounds + 1, idle_in_row=state.idle_in_row + 1)
 

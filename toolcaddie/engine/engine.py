@@ -17,12 +17,13 @@ from toolcaddie.core.events import Emit
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.presets import Preset
+from toolcaddie.core.programs import ProgramLimits
 from toolcaddie.core.run import Limits, RunContext, RunState
 from toolcaddie.core.selection import Selection, SelectionQuery
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.engine.executor import Executor
 from toolcaddie.meta.registry import OURS, MetaTools
-from toolcaddie.ports import HeldPages, MetaOffer, Planner, Prepare, Provider, Selector
+from toolcaddie.ports import HeldPages, Interpreter, MetaOffer, Planner, Prepare, Provider, Selector
 
 READER = OURS[READ_RESULT].definition(MetaOffer())
 """The definition of `read_result`. It is added to the tool array once a result was cut."""
@@ -61,10 +62,22 @@ class Engine:
     held: HeldPages | None = None
     """The store from which `read_result` reads the rest of cut results; None: cut results cannot be read further."""
     bounds: Bounds = DEFAULT
+    programs: Programs | None = None
+    """Runs programs of the model; None: it is offered none."""
 
     def meta_definition(self, name: str) -> Tool:
         """Returns the definition of an offered meta tool, or of `read_result`."""
         return READER if name == READ_RESULT else self.meta[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """What runs the programs of models, and how."""
+
+    interpreter: Interpreter
+    limits: ProgramLimits = ProgramLimits()
+    check_types: bool = True
+    """True: a program runs only if its calls fit the schemas of the tools, as far as Python's types can say."""
 
 
 class Record:

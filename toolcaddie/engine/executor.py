@@ -50,6 +50,7 @@ class Executor:
                         calls_left=None if limits.calls is None else max(0, limits.calls - number),
                         on_progress=progress,
                     ),
+                    whole=admitted.whole,
                     seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
                 )
             )

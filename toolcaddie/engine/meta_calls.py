@@ -13,7 +13,7 @@ from toolcaddie.core.tool import Reveal, ToolCall, ToolResult
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.engine import Planned, Run, planned_for
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, schemas, with_effect
-from toolcaddie.ports import CallWrapper, MetaScene, MetaTool
+from toolcaddie.ports import CallWrapper, MetaScene, MetaTool, ProgramTool
 from toolcaddie.util.replacing import replace
 
 
@@ -26,14 +26,15 @@ class MetaAnswers(Struct, frozen=True, kw_only=True):
 
 
 async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) -> MetaAnswers:
-    """Answers the meta calls. Wrappers such as `execute_tool` are left to the gates, because the call inside them runs a tool."""
+    """Answers the meta calls. Wrappers such as `execute_tool` are left to the gates, because the call inside them runs a tool;
+    programs are left as well, because their calls do."""
     outcomes = list(state.pending)
     for index, pending in enumerate(outcomes):
         call = pending.call
         if pending.result is not None or call.name not in state.meta:
             continue
         tool = run.engine.meta_tools[call.name]
-        if isinstance(tool, CallWrapper):
+        if isinstance(tool, (CallWrapper, ProgramTool)):
             continue
         planned = planned_for(run, state, planned)
         result = _with_schemas(run, state, await _answer(run, state, planned, tool, call))

@@ -17,6 +17,7 @@ from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.tool import Tool
+from toolcaddie.engine.engine import Programs
 from toolcaddie.inputs.requests import tool_of
 from toolcaddie.ports import Embedder, RemoteEmbedder, ToolSource
 from toolcaddie.registry import SOCKETS, Registry
@@ -159,6 +160,20 @@ def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
         )
     embedder: Embedder | RemoteEmbedder = part
     return embedder
+
+
+def programs_from(argument: Any) -> Programs | None:
+    """Returns what runs programs: the argument itself, an interpreter with the default limits, or the installed interpreter of
+    that name. Raises `ConfigError`."""
+    if argument is None or isinstance(argument, Programs):
+        return argument
+    part = Registry().make("interpreter", argument) if isinstance(argument, str) else argument
+    if isinstance(part, type) or any(not hasattr(part, member) for member in SOCKETS["interpreter"].members):
+        raise ConfigError(
+            f"programs: {_called(argument)} is not an interpreter; pass the name of an installed one, such as 'monty', or an "
+            "object with session(program) and close(); see ports.Interpreter"
+        )
+    return Programs(interpreter=part)
 
 
 def preset_from(argument: Any) -> Preset:

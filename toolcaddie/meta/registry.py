@@ -14,11 +14,13 @@ from toolcaddie.meta.list_tools import ListTools
 from toolcaddie.meta.read_result import ReadResult
 from toolcaddie.meta.request_more_tools import RequestMoreTools
 from toolcaddie.meta.respond import Respond
+from toolcaddie.meta.run_program import RunProgram
 from toolcaddie.meta.search_tools import SearchTools
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaTool
+from toolcaddie.ports.programs import ProgramTool
 from toolcaddie.util.suggest import did_you_mean
 
-AnyMetaTool = MetaTool | CallWrapper
+AnyMetaTool = MetaTool | CallWrapper | ProgramTool
 MetaTools = Mapping[str, AnyMetaTool]
 
 OURS: MetaTools = {
@@ -31,6 +33,7 @@ OURS: MetaTools = {
         GetToolSchema(),
         Respond(),
         ReadResult(),
+        RunProgram(),
     )
 }
 """The built-in meta tools by name."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from toolcaddie.ports.control import ApprovalStore, Approver, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
+from toolcaddie.ports.programs import Interpreter, ProgramSession, ProgramTool
 from toolcaddie.ports.ranking import (
     FixedWeight,
     Influence,
@@ -44,6 +45,7 @@ __all__ = [
     "Forwarder",
     "HeldPages",
     "Influence",
+    "Interpreter",
     "Invocation",
     "KeyStore",
     "LastWord",
@@ -56,6 +58,8 @@ __all__ = [
     "Planner",
     "Policy",
     "Prepare",
+    "ProgramSession",
+    "ProgramTool",
     "Provider",
     "Ranker",
     "RankerFactory",

@@ -73,6 +73,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     context: RunContext
     seconds: float
     """Timeout of the call."""
+    whole: bool = False
+    """True: a program reads the result, so it is not cut."""
 
 
 CallNext = Callable[[Invocation], Awaitable[ToolResult]]

@@ -21,7 +21,16 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.embedders.prepared import PATIENCE
-from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, refuse_unknown, sources_from
+from toolcaddie.engine.engine import Programs
+from toolcaddie.inputs.parts import (
+    Sources,
+    check_parts,
+    embedder_from,
+    preset_from,
+    programs_from,
+    refuse_unknown,
+    sources_from,
+)
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools
 from toolcaddie.ports import (
@@ -31,6 +40,7 @@ from toolcaddie.ports import (
     Classifier,
     Embedder,
     EventSink,
+    Interpreter,
     Middleware,
     Policy,
     Provider,
@@ -108,6 +118,7 @@ class Assembly:
         instructions: Instructions | None = None,
         output: Any = None,
         dependencies: Sequence[Any] = (),
+        programs: Interpreter | Programs | str | None = None,
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
         **unknown: Never,
@@ -133,7 +144,7 @@ class Assembly:
             cache=cache,
             clock=clock,
         )
-        embedder = embedder_from(embedder)
+        embedder, known_programs = embedder_from(embedder), programs_from(programs)
         known_dependencies, output_type = Dependencies(dependencies), default_output(output)
         check_instructions(instructions)
         source = combined(sources_from(sources, known_dependencies.types), replace_reserved=replace_reserved)
@@ -190,6 +201,7 @@ class Assembly:
             gates=gates,
             meta_tools=all_meta_tools,
             bounds=bounds,
+            programs=known_programs,
         )
         learning = None
         if experience is not None:
@@ -216,6 +228,7 @@ class Assembly:
         self._executors = executors
         self._vectors = vectors
         self._learning = learning
+        self._programs = known_programs
         self._bus = bus
         self._background = background
         self._classifier = classifier
@@ -269,6 +282,8 @@ class Assembly:
             if (close := getattr(self._classifier, "close", None)) is not None:
                 closing.push_async_callback(close)
             closing.push_async_callback(self.source.close)
+            if self._programs is not None:
+                closing.push_async_callback(self._programs.interpreter.close)
             closing.push_async_callback(self._models.close)
             closing.push_async_callback(self._background.finished)
             if self._vectors is not None:

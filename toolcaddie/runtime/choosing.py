@@ -144,6 +144,8 @@ def _choice(
     crowded = preset.exposure == "selected" and not search.query.fixed_count
     if crowded or not _offers_meta(preset, view, selection, before, none_needed=none_needed):
         engine = search.offering.bare
+        if not selection.tools:
+            engine = replace(engine, meta={})
     elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
         # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
         engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from toolcaddie.core.delivery import DeliveredTool
-from toolcaddie.core.meta_names import READ_RESULT
+from toolcaddie.core.meta_names import READ_RESULT, RUN_PROGRAM
 from toolcaddie.core.run import RunRequest, RunResult, RunState, Transcript
 from toolcaddie.core.transcript import next_name
 from toolcaddie.ports import Store
@@ -28,7 +28,9 @@ class Conversation:
 
     delivered: tuple[DeliveredTool, ...]
     meta: bool
-    """True if meta tools were sent with the tools."""
+    """True if meta tools that find tools were sent with the tools."""
+    programs: bool = False
+    """True if the model was offered to write programs."""
     categories: tuple[str, ...] = ()
     """The categories that a first stage named for the last turn."""
     allowed: tuple[str, ...] | None = None
@@ -99,7 +101,8 @@ def _conversation(state: RunState, *, at: float) -> Conversation:
     """Returns what a conversation has been sent by the end of a run. `at`: the present time in seconds since the epoch."""
     return Conversation(
         delivered=state.delivered,
-        meta=any(name != READ_RESULT for name in state.meta),
+        meta=any(name not in (READ_RESULT, RUN_PROGRAM) for name in state.meta),
+        programs=RUN_PROGRAM in state.meta,
         categories=state.categories,
         allowed=state.allowed,
         reads=READ_RESULT in state.meta,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Principal
-from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS, RUN_PROGRAM
 from toolcaddie.core.schema import definition_tokens
 from toolcaddie.engine.engine import Engine
 from toolcaddie.meta.registry import offered_definitions
@@ -25,7 +25,7 @@ class Offering:
 
     engine: Engine
     bare: Engine
-    """The same engine without meta tools."""
+    """The same engine without meta tools that find tools."""
     tokens: int
     """Tokens of the definitions of the meta tools."""
 
@@ -65,7 +65,7 @@ class Offerings:
             offer = MetaOffer(categories=categories, expand_by=preset.expand_by, page_size=preset.page_size)
             offered = offered_definitions(names, offer, self._engine.meta_tools)
             engine = replace(self._engine, meta=offered, expandable=expandable)
-            bare = replace(engine, meta={})
+            bare = replace(engine, meta={name: tool for name, tool in offered.items() if name == RUN_PROGRAM})
             self._made[key] = Offering(engine=engine, bare=bare, tokens=definition_tokens(offered.values()))
         return self._made[key]
 

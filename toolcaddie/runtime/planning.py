@@ -10,11 +10,12 @@ import msgspec
 from toolcaddie.core.catalog import View
 from toolcaddie.core.delivery import Delivery, DeliveryPlan
 from toolcaddie.core.message import Message, message_tokens
-from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, READ_RESULT
+from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, READ_RESULT, RUN_PROGRAM
 from toolcaddie.core.run import RunContext, RunRequest, RunState
 from toolcaddie.core.selection import Classification
 from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.engine.engine import READER, Engine
+from toolcaddie.engine.programs.functions import functions_in
 from toolcaddie.engine.reveal import referenced_names, reveal_message, revealed_names
 from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation
@@ -38,6 +39,8 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
             selection=choice.selection,
             delivered=before.delivered if before else (),
             meta=_meta_tools(engine, view, before),
+            programs="weigh" if engine.preset.programs == "auto" else "keep",
+            wrote_programs=before is not None and before.programs,
             budget=engine.preset.budget,
             capabilities=engine.capabilities,
             known=revealed_names(messages),
@@ -87,21 +90,26 @@ def first_state(
 def taint_of(messages: Sequence[Message], view: View, before: Conversation | None) -> tuple[str, ...]:
     """Returns the tools whose untrusted results are in a conversation. A tool that is not in the view may have been untrusted, so
     it counts as one; meta tools do not."""
-    names = {call.id: _called_name(call) for message in messages for call in message.tool_calls}
-    called = (names.get(message.tool_call_id or "", "") for message in messages if message.role == "tool")
+    names = {call.id: _called_names(call, view) for message in messages for call in message.tool_calls}
+    results = (names.get(message.tool_call_id or "", ("",)) for message in messages if message.role == "tool")
+    called = (name for names in results for name in names)
     untrusted = (name for name in called if name not in _HARMLESS and _is_untrusted(view.get(name)))
     return tuple(dict.fromkeys((*(() if before is None else before.taint), *untrusted)))
 
 
-def _called_name(call: ToolCall) -> str:
-    """Returns the name of the tool that a call runs; of `execute_tool`, the inner one. Empty: it cannot be read."""
-    if call.name != EXECUTE_TOOL:
-        return call.name
+def _called_names(call: ToolCall, view: View) -> Sequence[str]:
+    """Returns the names of the tools that a call runs: of `execute_tool` the inner one, of a program all that its text names. An
+    empty name: it cannot be read."""
+    argument = {EXECUTE_TOOL: "tool_name", RUN_PROGRAM: "code"}.get(call.name)
+    if argument is None:
+        return (call.name,)
     try:
-        name = msgspec.json.decode(call.arguments)["tool_name"]
+        text = msgspec.json.decode(call.arguments)[argument]
     except (msgspec.DecodeError, TypeError, KeyError):
-        return ""
-    return name if isinstance(name, str) else ""
+        return ("",)
+    if not isinstance(text, str):
+        return ("",)
+    return (text,) if call.name == EXECUTE_TOOL else [tool.name for tool in functions_in(text, view).values()]
 
 
 def _is_untrusted(tool: Tool | None) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from toolcaddie import learning
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.meta_names import RUN_PROGRAM
 from toolcaddie.core.presets import SIGNALS, Preset
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.runtime.vectors import EMBEDDING
@@ -43,6 +44,22 @@ def with_signals(preset: Preset, *, has_embedder: bool, learns: bool) -> Preset:
     if learns and set(rankers) - {"categories", learning.NAME}:
         rankers = (*(name for name in rankers if name != learning.NAME), learning.NAME)
     return replace(preset, selection=replace(preset.selection, rankers=rankers))
+
+
+def with_programs(preset: Preset, capabilities: Capabilities, *, available: bool) -> Preset:
+    """Returns the preset with the meta tool for programs, if there is an interpreter, the preset allows programs and the model is
+    good enough to write them. Raises `ConfigError` if the preset names that meta tool and there is no interpreter."""
+    if not available:
+        if RUN_PROGRAM in preset.meta:
+            raise ConfigError(
+                f"preset.meta has {RUN_PROGRAM!r}, but there is no interpreter; add the table [interpreter]"
+            )
+        return replace(preset, programs="never")
+    if preset.programs == "never" or RUN_PROGRAM in preset.meta:
+        return preset
+    if not capabilities.programs:
+        return replace(preset, programs="never")
+    return replace(preset, meta=(*preset.meta, RUN_PROGRAM))
 
 
 def limited(preset: Preset, max_tools: int) -> Preset:

@@ -55,6 +55,8 @@ class Runtime(Assembly):
       that are passed to functions with a parameter of their type. If a class is given instead of an object, each request
       supplies its own object of this class.
     - `middleware`, `cache`: what happens around each call, and the store for results that may be reused (default: in memory).
+    - `programs`: the interpreter that runs programs of the model, which call many tools at once: "monty" (the package
+      `toolcaddie[programs]`). `Preset.programs` says when the model may write them.
     - `meta_tools`: further meta tools, which a preset offers by name (`Preset.meta`).
     - `replace_reserved`: names that are reserved for Toolcaddie's own tools, but may be used by tools of the sources.
 

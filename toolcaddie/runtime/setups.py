@@ -15,14 +15,14 @@ from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.delivery.planner import DeliveryPlanner
-from toolcaddie.engine.engine import Engine
+from toolcaddie.engine.engine import Engine, Programs
 from toolcaddie.meta.registry import MetaTools
 from toolcaddie.ports import HeldPages, RankerFactory
 from toolcaddie.providers.wrapping import Entry, capabilities_for
 from toolcaddie.runtime.executors import Executors
 from toolcaddie.runtime.models import ModelSide
 from toolcaddie.runtime.offering import Offerings
-from toolcaddie.runtime.presets import capped, configured, limited, with_signals
+from toolcaddie.runtime.presets import capped, configured, limited, with_programs, with_signals
 from toolcaddie.runtime.vectors import PresetVectors, Vectors
 from toolcaddie.selection.index.links import CoUsed
 from toolcaddie.selection.selector import Selector
@@ -59,6 +59,7 @@ class Setups:
         gates: Gates,
         meta_tools: MetaTools,
         bounds: Bounds,
+        programs: Programs | None,
     ) -> None:
         self._default_preset = default
         self._model = model
@@ -73,6 +74,7 @@ class Setups:
         self._gates = gates
         self._meta_tools = meta_tools
         self._bounds = bounds
+        self._programs = programs
         self._made: dict[tuple[str | None, Capabilities], Setup] = {}
         self.default = self.of(
             RunRequest(messages=())
@@ -103,6 +105,7 @@ class Setups:
         effective = with_signals(
             effective, has_embedder=self._vectors is not None, learns=learning.NAME in self._rankers
         )
+        effective = with_programs(effective, capabilities, available=self._programs is not None)
         selector = Selector(effective.selection, self._rankers, core=effective.core_first, co_used=self._co_used)
         vectors = PresetVectors(self._vectors, effective)
         engine = Engine(
@@ -117,6 +120,7 @@ class Setups:
             held=self._held,
             meta_tools=self._meta_tools,
             bounds=self._bounds,
+            programs=self._programs,
         )
         return Setup(
             preset=effective,

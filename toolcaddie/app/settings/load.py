@@ -91,6 +91,7 @@ def effective_preset(settings: Settings) -> Preset:
         base,
         delivery=base.delivery if isinstance(delivery, UnsetType) else delivery,
         cache=base.cache if isinstance(cache, UnsetType) else cache,
+        programs=settings.programs.offer or base.programs,
         page_size=base.page_size if isinstance(page_size, UnsetType) else page_size,
         selection=_laid_over(base.selection, "selection", settings.selection),
         budget=_laid_over(base.budget, "budget", settings.budget),

@@ -13,7 +13,8 @@ from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.learning import LearningSettings
 from toolcaddie.core.numbers import Count, Seconds
-from toolcaddie.core.presets import CacheMode, DeliveryMode
+from toolcaddie.core.presets import CacheMode, DeliveryMode, ProgramMode
+from toolcaddie.core.programs import ProgramLimits
 from toolcaddie.parts import Variable
 
 DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
@@ -235,6 +236,16 @@ class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`inbox`: a question waits for a person. `run`, `deny`: every question is answered so at once, and recorded."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramSettings(ProgramLimits):
+    """Programs of the model, if there is an `interpreter`, and their limits."""
+
+    offer: ProgramMode | None = None
+    """Overrides `presets.Preset.programs`."""
+    check_types: bool = True
+    """True: a program runs only if its calls fit the schemas of the tools."""
+
+
 class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The enabled categories of the catalogs, and the number of tools on a page of a list."""
 
@@ -278,6 +289,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: PartSettings | None = None
     approver: PartSettings | None = None
     approvals: ApprovalSettings = ApprovalSettings()
+    interpreter: PartSettings | None = None
+    """Runs programs of the model. None: the model writes none."""
+    programs: ProgramSettings = ProgramSettings()
     store: PartSettings | None = None
     """The store of documents: paused runs, conversations, results. None: the database."""
     ranker: Mapping[str, Mapping[str, Any]] = {}

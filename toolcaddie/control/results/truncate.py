@@ -45,6 +45,8 @@ class Truncate:
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         result = await call_next(invocation)
+        if invocation.whole:
+            return result
         handle = None
         if self._held is not None and utf8_size(result.text) > self._max_bytes:
             handle = await self._hold(self._held, result, invocation)

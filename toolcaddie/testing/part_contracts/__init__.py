@@ -24,6 +24,7 @@ from toolcaddie.testing.part_contracts import (
     cache,
     classifier,
     embedder,
+    interpreter,
     meta_tool,
     middleware,
     policy,
@@ -38,6 +39,7 @@ __all__ = [
     "CACHE",
     "CLASSIFIER",
     "EMBEDDER",
+    "INTERPRETER",
     "META_TOOL",
     "MIDDLEWARE",
     "POLICY",
@@ -55,6 +57,7 @@ APPROVER = tuple(approver.CHECKS)
 CACHE = tuple(cache.CHECKS)
 CLASSIFIER = tuple(classifier.CHECKS)
 EMBEDDER = tuple(embedder.CHECKS)
+INTERPRETER = tuple(interpreter.CHECKS)
 META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from toolcaddie.core.catalog import check_tool
 from toolcaddie.core.schema import wire_definition
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaTool
+from toolcaddie.ports.programs import ProgramTool
 from toolcaddie.testing.contract import Checks, expect, expect_equal
 from toolcaddie.testing.part_contracts.subject import Subject
 
-AnyMetaTool = MetaTool | CallWrapper
+AnyMetaTool = MetaTool | CallWrapper | ProgramTool
 """A `MetaTool` answers a call itself, by `answer()`. A call of a `CallWrapper`, such as `execute_tool`, stands for the call of
-another tool, which `unwrapped()` returns."""
+another tool, which `unwrapped()` returns. A call of a `ProgramTool` contains a program, which `code()` returns."""
 
 CHECKS: Checks[Subject[AnyMetaTool]] = Checks()
 
@@ -46,9 +47,9 @@ async def the_same_offer_gives_the_same_definition(subject: Subject[AnyMetaTool]
 
 
 @CHECKS.add()
-async def it_answers_or_stands_for_a_call(subject: Subject[AnyMetaTool]) -> None:
+async def it_answers_or_stands_for_a_call_or_has_a_program(subject: Subject[AnyMetaTool]) -> None:
     tool = subject.make()
     expect(
-        hasattr(tool, "answer") != hasattr(tool, "unwrapped"),
-        "it must have one of answer() and unwrapped(), and not both",
+        sum(hasattr(tool, name) for name in ("answer", "unwrapped", "code")) == 1,
+        "it must have one of answer(), unwrapped() and code(), and only one",
     )

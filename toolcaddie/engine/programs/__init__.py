@@ -1,0 +1,1 @@
+"""Programs of the model: which tools they may call, and how their calls pass through the loop of a run."""
