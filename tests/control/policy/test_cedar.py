@@ -173,6 +173,34 @@ async def test_arguments_cannot_become_entities_or_functions(trick: Mapping[str,
         assert (await runtime.call("note", {"value": dict(trick)})).text == "noted"
 
 
+@pytest.mark.parametrize("trick", ["__entity", "__extn", "__expr"])
+async def test_an_argument_with_a_reserved_name_hides_no_other_argument(trick: str) -> None:
+    @tool
+    def send(amount: int, **others: Any) -> str:
+        """Send an amount."""
+        return "sent"
+
+    rule = 'forbid (principal, action == Action::"call", resource) when { context.arguments.amount > 100 };'
+    async with Runtime(provider=ScriptedProvider([]), sources=[send], policy=CedarPolicy(text=rule)) as runtime:
+        result = await runtime.call("send", {"amount": 500, trick: {"type": "Role", "id": "admin"}})
+    assert result.error == "denied"
+
+
+async def test_rules_see_the_other_arguments_beside_a_deep_one() -> None:
+    @tool
+    def send(amount: int, note: Any) -> str:
+        """Send an amount."""
+        return "sent"
+
+    deep: Any = "end"
+    for _ in range(90):
+        deep = [deep]
+    rule = 'forbid (principal, action == Action::"call", resource) when { context.arguments.amount > 100 };'
+    async with Runtime(provider=ScriptedProvider([]), sources=[send], policy=CedarPolicy(text=rule)) as runtime:
+        assert (await runtime.call("send", {"amount": 50, "note": deep})).text == "sent"
+        assert (await runtime.call("send", {"amount": 500, "note": deep})).error == "denied"
+
+
 async def test_null_arguments_are_absent() -> None:
     rule = 'forbid (principal, action == Action::"call", resource == Tool::"pay") when { context.arguments has note };'
     assert await _verdict(CedarPolicy(text=rule), "pay", to="b", amount=1, note=None) == "allow"

@@ -21,6 +21,8 @@ Entity = Mapping[str, Any]
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _DECIMAL_BOUND = 922_337_203_685_477
 """The largest absolute value of Cedar's decimal numbers, which have four digits after the point."""
+_DEPTH = 50
+"""Levels of a value that rules see; Cedar reads no more than some hundred."""
 _ESCAPES = frozenset({"__entity", "__extn", "__expr"})
 """Keys with which JSON would stand for an entity or a function of Cedar."""
 
@@ -60,12 +62,11 @@ def tool_entity(tool: Tool, *, never_ask: bool) -> Entity:
 
 def arguments_of(values: Mapping[str, Any], tool: Tool) -> Mapping[str, Any]:
     """Returns the arguments of a call in Cedar's JSON format. A parameter of the type `number` is a `decimal` also if its value
-    has no fraction, so that a rule can compare it."""
+    has no fraction, so that a rule can compare it. An argument whose name stands for an entity in that format is omitted, so that
+    the rules see the others."""
     properties = tool.input_schema.get("properties") or {}
     decimals = {name for name, schema in properties.items() if isinstance(schema, Mapping) and _is_number(schema)}
-    converted = as_cedar(values)
-    if not isinstance(converted, Mapping):
-        return {}
+    converted = {name: as_cedar(value) for name, value in values.items() if value is not None and name not in _ESCAPES}
     numbers = {name: values[name] for name in decimals if isinstance(values.get(name), int | float)}
     return {**converted, **{name: _decimal(number) for name, number in numbers.items() if not isinstance(number, bool)}}
 
@@ -75,13 +76,15 @@ def _is_number(schema: Mapping[str, Any]) -> bool:
     return kind == "number" or (isinstance(kind, list) and "number" in kind)
 
 
-def as_cedar(value: Any) -> Any:
+def as_cedar(value: Any, depth: int = _DEPTH) -> Any:
     """Returns a JSON value in Cedar's JSON format.
 
     Cedar has neither null nor floating point: a key or an element that is null is omitted, and a number with a fraction becomes a
     `decimal` with four digits. What Cedar cannot hold becomes a string, so that a rule that computes with it fails, and the call
-    with it. An object that would stand for an entity becomes the string of its JSON.
+    with it. An object that would stand for an entity becomes the string of its JSON, and so does what lies deeper than `depth`.
     """
+    if depth == 0 and isinstance(value, list | tuple | Mapping):
+        return canonical_json(value).decode()
     match value:
         case bool() | str():
             return value
@@ -90,11 +93,11 @@ def as_cedar(value: Any) -> Any:
         case float():
             return int(value) if value.is_integer() and _SMALLEST <= value <= _LARGEST else _decimal(value)
         case list() | tuple():
-            return [as_cedar(item) for item in value if item is not None]
+            return [as_cedar(item, depth - 1) for item in value if item is not None]
         case Mapping():
             if not _ESCAPES.isdisjoint(value):
                 return canonical_json(value).decode()
-            return {str(key): as_cedar(item) for key, item in value.items() if item is not None}
+            return {str(key): as_cedar(item, depth - 1) for key, item in value.items() if item is not None}
         case _:
             return str(value)
 
