@@ -22,6 +22,9 @@ from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.runs import RUN, StoredRun, StoredRuns
 from toolcaddie.storage.tables import metadata
 
+WITHOUT_CHAIN = "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
+"""Makes the database one of a version without a chain over the trail."""
+
 
 @pytest.mark.anyio
 async def test_the_migrations_make_the_tables_the_code_uses(file_url: str) -> None:
@@ -42,7 +45,7 @@ async def test_runs_of_an_older_version_are_given_their_tenant(file_url: str) ->
         database.events.append(EventRecord(run_id="a", seq=1, at=1.0, kind="run_started", data=data))
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         other.executescript(
-            "drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
+            f"{WITHOUT_CHAIN} drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
             "alter table runs rename column calls to turns;"
             f"update {VERSION_TABLE} set version_num = '0003'"
         )
@@ -60,7 +63,7 @@ async def test_the_trail_of_an_older_version_is_read_with_the_present_names(file
             database.events.append(EventRecord(run_id="a", seq=seq, at=float(seq), kind=kind, data=data))
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         other.executescript(
-            "alter table runs rename column calls to turns; update runs set turns = 1;"
+            f"{WITHOUT_CHAIN} alter table runs rename column calls to turns; update runs set turns = 1;"
             f"update {VERSION_TABLE} set version_num = '0005'"
         )
 

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
@@ -23,6 +24,7 @@ from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeas
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
+from toolcaddie.storage.seals import Sealer
 from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.store import DatabaseStore
 from toolcaddie.storage.upsert import DIALECTS
@@ -57,7 +59,8 @@ class Database:
 
     `clock` returns seconds since the epoch, for stored moments; `steady` returns seconds that never go back, for ages.
     `busy`: seconds for which a write waits for another process's lock. `lease`: seconds without a sign of life after which
-    other processes settle the runs of this process, so that they can be resumed.
+    other processes settle the runs of this process, so that they can be resumed. `audit_key`: the key with which the trail is
+    sealed (see `seals`); all processes need the same one.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Database:
         steady: Callable[[], float] = time.monotonic,
         busy: float = BUSY_SECONDS,
         lease: float = LEASE_SECONDS,
+        audit_key: bytes | None = None,
     ) -> None:
         if not 0 < lease <= LONGEST_LEASE:
             raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
@@ -78,11 +82,12 @@ class Database:
         self._check = self._watch_files()
         self._writer = Writer(self._writing, check=self._check)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
-        settle = partial(settle_runs, clock=clock)
+        chain = Chain(Sealer(audit_key))
+        settle = partial(settle_runs, chain=chain, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
-        self.events = Journal(self._writer, self._reader, self.leases)
+        self.events = Journal(self._writer, self._reader, self.leases, chain)
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
-        self.retention = Retention(self._writer, self._reader, clock=clock)
+        self.retention = Retention(self._writer, self._reader, chain, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:

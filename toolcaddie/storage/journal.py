@@ -16,10 +16,11 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, bindparam, insert, literal_column, select, true, update
+from sqlalchemy import Connection, Row, Select, bindparam, literal_column, select, true, update
 
 from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
+from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
@@ -57,8 +58,15 @@ class Journal:
     """
 
     def __init__(
-        self, writer: Writer, reader: Reader, leases: DatabaseLeases, *, clock: Callable[[], float] = time.monotonic
+        self,
+        writer: Writer,
+        reader: Reader,
+        leases: DatabaseLeases,
+        chain: Chain,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._chain = chain
         self._writer = writer
         self._reader = reader
         self._leases = leases
@@ -167,7 +175,8 @@ class Journal:
         wait for more rows."""
         if self._next is None:
             try:
-                write = self._writer.submit(self._write, urgent=urgent)
+                # It locks the head of the chain, for which other processes wait, so it comes last in its transaction.
+                write = self._writer.submit(self._write, urgent=urgent, last=True)
             except StorageError as error:
                 raise _audit_error(error) from error
             self._next = write
@@ -186,7 +195,7 @@ class Journal:
             owner = self._leases.check(connection)
             current_lines = [line for line in lines if line.generation == self._leases.generation]
             if current_lines:
-                _INSERT.execute(connection, [line.event for line in current_lines])
+                self._chain.append(connection, [line.event for line in current_lines])
                 _change_runs(connection, current_lines, owner)
         return len(lines)
 
@@ -221,7 +230,6 @@ class Journal:
             raise AuditError(f"the trail cannot keep up: {QUEUE_LIMIT} rows wait to be written; the disk is too slow")
 
 
-_INSERT = CompiledStatement(insert(events), ("run_id", "seq", "at", "kind", "data"))
 _BEGINS = frozenset({"run_started", "run_resumed"})
 """Kinds of records with which a process begins to own a run."""
 _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})

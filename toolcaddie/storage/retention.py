@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
+from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.runs import RUN
 from toolcaddie.storage.tables import documents, events, prunings, runs
@@ -83,7 +84,8 @@ class Statistics:
 class Retention:
     """Prunes a database and counts its contents. `clock` returns seconds since the epoch, as in the rows."""
 
-    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, writer: Writer, reader: Reader, chain: Chain, *, clock: Callable[[], float] = time.time) -> None:
+        self._chain = chain
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -99,7 +101,7 @@ class Retention:
         step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
         total = Pruned()
         while True:
-            done, step = await outcome(self._writer.submit(partial(_prune_some, step=step)))
+            done, step = await outcome(self._writer.submit(partial(_prune_some, chain=self._chain, step=step)))
             total = Pruned(
                 runs=total.runs + done.runs,
                 events=total.events + done.events,
@@ -155,6 +157,7 @@ def _count(source: Any, name: str, *where: Any) -> Any:
     return select(func.count()).select_from(source).where(*where).scalar_subquery().label(name)
 
 
+_LINKS = select(events.c.id, events.c.link).order_by(events.c.id)
 _RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event")
 
 
@@ -176,8 +179,7 @@ def _ended(cutoff: float, now: float) -> Any:
     """Selects the runs that may be removed.
 
     A run stays if it has a row after `cutoff`, if a process owns it, if it is running or waiting, or if it is stored to be
-    resumed. The run of the newest row stays too: SQLite reuses the highest id once its row is removed, and then the record of
-    a pruning would name later rows.
+    resumed.
     """
     active = exists().where(events.c.run_id == runs.c.run_id, events.c.at >= cutoff)
     stored = exists().where(
@@ -185,22 +187,21 @@ def _ended(cutoff: float, now: float) -> Any:
         documents.c.key == runs.c.run_id,
         or_(documents.c.expires.is_(None), documents.c.expires > now),
     )
-    newest = select(events.c.run_id).order_by(events.c.id.desc()).limit(1).scalar_subquery()
     ended = and_(
         runs.c.started < cutoff,
         runs.c.status.not_in(_NOT_ENDED),
         runs.c.owner.is_(None),
         ~active,
         ~stored,
-        runs.c.run_id != newest,
     )
     return select(runs.c.run_id, runs.c.started).where(ended)
 
 
-def _prune_some(connection: Connection, *, step: _Step) -> tuple[Pruned, _Step]:
+def _prune_some(connection: Connection, *, chain: Chain, step: _Step) -> tuple[Pruned, _Step]:
     """Removes the next batch of ended runs and some expired documents, in one transaction. Returns the counts, and the progress
     from which the next batch continues."""
     expired = _remove_expired(connection, step.at)
+    head = chain.lock(connection)  # no other process prunes the same rows meanwhile
     statement = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
     if step.after is not None:
         statement = statement.where(runs.c.started >= step.after)
@@ -210,13 +211,13 @@ def _prune_some(connection: Connection, *, step: _Step) -> tuple[Pruned, _Step]:
         return Pruned(documents=expired), step
     run_ids = [row.run_id for row in ended]
     is_theirs = events.c.run_id.in_(run_ids)
-    first, last, count = connection.execute(
-        select(func.min(events.c.id), func.max(events.c.id), func.count()).where(is_theirs)
-    ).one()
+    rows = [(row.id, row.link) for row in connection.execute(_LINKS.where(is_theirs))]
+    chain.leave_gaps(connection, head, rows)
     connection.execute(delete(events).where(is_theirs))
     connection.execute(delete(runs).where(runs.c.run_id.in_(run_ids)))
-    done = Pruned(runs=len(run_ids), events=count, documents=expired)
-    step = replace(step, after=ended[-1].started, record=_record(connection, step, done, first or 0, last or 0))
+    done = Pruned(runs=len(run_ids), events=len(rows), documents=expired)
+    first, last = (rows[0][0], rows[-1][0]) if rows else (0, 0)
+    step = replace(step, after=ended[-1].started, record=_record(connection, step, done, first, last))
     _give_back(connection, len(run_ids))
     return done, step
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import BindParameter, Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, or_, select, update
 
+from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.runs import RUN, unknown_calls, waiting_calls
 from toolcaddie.storage.tables import documents, events, runs
 
@@ -47,14 +48,14 @@ _END = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status=bi
 Data = Mapping[str, Any]
 
 
-def settle_runs(connection: Connection, number: int, *, clock: Callable[[], float]) -> None:
+def settle_runs(connection: Connection, number: int, *, chain: Chain, clock: Callable[[], float]) -> None:
     """Ends the open runs of the owner with that number, within the transaction that removes it."""
     abandoned: Sequence[str] = connection.execute(_ABANDONED, {"number": number}).scalars().all()
     for start in range(0, len(abandoned), _AT_ONCE):
-        _settle(connection, abandoned[start : start + _AT_ONCE], clock())
+        _settle(connection, abandoned[start : start + _AT_ONCE], chain, clock())
 
 
-def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
+def _settle(connection: Connection, run_ids: Sequence[str], chain: Chain, now: float) -> None:
     """Ends the open runs with these ids: records calls without an outcome as unknown, then the end of each run, and updates its
     row."""
     parameters = {"run_ids": run_ids}
@@ -69,7 +70,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
         for seq, (kind, data) in enumerate(facts, start=last.get(run_id, 0) + 1):
             rows.append({"run_id": run_id, "seq": seq, "at": now, "kind": kind, "data": _encode(data).decode()})
         ends.append({"of_run": run_id, "new_status": end[1]["status"]})
-    connection.execute(insert(events), rows)
+    chain.append(connection, rows)
     connection.execute(_END, ends)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
     text,
 )
 
@@ -30,15 +31,40 @@ _KEY = String(255).with_variant(Text(collation="C"), "postgresql")
 events = Table(
     "events",
     metadata,
-    # Ids have the order of writing. (run_id, seq) is deliberately not unique: a row that the database always refuses would
-    # block all later rows.
+    # Ids have the order of writing and no gaps, see `chain`. (run_id, seq) is deliberately not unique: a row that the database
+    # always refuses would block all later rows.
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("run_id", String(255), nullable=False),
     Column("seq", Integer, nullable=False),
     Column("at", Double, nullable=False),
     Column("kind", String(64), nullable=False),
     Column("data", Text, nullable=False),
+    Column("link", LargeBinary),  # NULL: written by a version without a chain
     Index("events_by_run", "run_id", "id"),
+)
+
+# The end of the chain over the rows of `events`: one row, see `chain`.
+trail_head = Table(
+    "trail_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("trail", String(32), nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("link", LargeBinary, nullable=False),
+    Column("key_id", String(16), nullable=False),
+    Column("seal", LargeBinary, nullable=False),
+)
+
+# The rows of `events` that prunings removed: one row for neighbouring ids, see `chain`.
+trail_gaps = Table(
+    "trail_gaps",
+    metadata,
+    Column("first", BigInteger, primary_key=True, autoincrement=False),
+    Column("last", BigInteger, nullable=False),
+    Column("link", LargeBinary, nullable=False),
+    Column("seal", LargeBinary, nullable=False),
+    UniqueConstraint("last", name="trail_gaps_by_last"),
 )
 
 # A summary of each run, for lists.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -37,7 +38,7 @@ Completion = Callable[[], None]
 
 
 class Writer:
-    """Runs submitted work in order, in groups. A group is one transaction; its futures are done once it is on disk.
+    """Runs submitted work in groups, each in order. A group is one transaction; its futures are done once it is on disk.
 
     `linger`: seconds for which work that is not urgent may wait for more work. `check` is called in each transaction before
     the commit and raises `FileGoneError` if the commit would be lost.
@@ -57,15 +58,15 @@ class Writer:
         self._state = "open"
         self._thread.start()
 
-    def submit(self, work: Callable[[Connection], T], *, urgent: bool = True) -> Future[T]:
+    def submit(self, work: Callable[[Connection], T], *, urgent: bool = True, last: bool = False) -> Future[T]:
         """Queues work. The future fails with the work's exception, or with `StorageError` if the database failed.
 
-        Work that is not `urgent` may wait for more work. Work may run several times: again by itself if other work of its
-        group failed, and again after a deadlock.
+        Work that is not `urgent` may wait for more work. `last`: the work is done after the other work of its group. Work may
+        run several times: again by itself if other work of its group failed, and again after a deadlock.
 
         Raises `StorageError` before `start` and after `close`.
         """
-        job = _Job(work)
+        job = _Job(work, last)
         with self._wake:
             if self._state != "open":
                 raise StorageError(f"the database is {'not open yet' if self._state == 'new' else 'closed'}")
@@ -121,7 +122,7 @@ class Writer:
         """
         try:
             with self._engine.begin() as connection:
-                completions = [job.run(connection) for job in group]
+                completions = [job.run(connection) for job in sorted(group, key=attrgetter("last"))]
                 self._check()
             return completions
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
@@ -137,6 +138,7 @@ class _Job(Generic[T]):
     """A piece of work and the future of its outcome."""
 
     work: Callable[[Connection], T]
+    last: bool
     done: Future[T] = field(default_factory=Future)
 
     def run(self, connection: Connection) -> Completion:
