@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
+from toolcaddie.app.auditing import audit_key
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
@@ -81,7 +82,7 @@ async def assembled(
     Raises `ConfigError` for a mistake in the settings.
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
-    database = Database(settings.database_url, lease=settings.storage.lease)
+    database = database_of(settings)
     parts = replace(host_parts(settings, database.store, states), metrics=metrics)
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
@@ -90,6 +91,7 @@ async def assembled(
     provider = provider_of(settings, registry, parts)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
+        await database.events.check()
         await database.leases.own()  # marks open runs of crashed processes as failed or resumable
         runtime = runtime_of(
             settings,
@@ -142,5 +144,11 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Database]:
     """Yields the database alone: the trail, documents and keys."""
-    async with Database(settings.database_url, lease=settings.storage.lease) as database:
+    async with database_of(settings) as database:
         yield database
+
+
+def database_of(settings: Settings) -> Database:
+    """Returns the database of the settings, not opened yet. Raises `ConfigError`."""
+    key = audit_key(settings.audit)
+    return Database(settings.database_url, lease=settings.storage.lease, audit_key=key)

@@ -56,7 +56,7 @@ class Chain:
             link = self._sealer.link(link, (position, row["run_id"], row["seq"], row["at"], row["kind"], row["data"]))
             linked.append({**row, "id": position, "link": link})
         _INSERT.execute(connection, linked)
-        self.move(connection, replace(head, position=position, link=link, key_id=self._sealer.key_id))
+        write_head(connection, replace(head, position=position, link=link, key_id=self._sealer.key_id), self._sealer)
 
     def lock(self, connection: Connection) -> Head:
         """Returns the head. No other process can add or prune rows until the transaction ends.
@@ -72,12 +72,6 @@ class Chain:
             raise ChainError(f"the head of the trail was changed; {_ADVICE}")
         self._compare(connection, head)
         return head
-
-    def move(self, connection: Connection, head: Head) -> None:
-        """Writes the head and its seal."""
-        seal = self._sealer.head(head)
-        row = {"new_position": head.position, "new_link": head.link, "new_key_id": head.key_id, "new_seal": seal}
-        _ADVANCE.execute(connection, [row])
 
     def leave_gaps(self, connection: Connection, head: Head, rows: Sequence[tuple[int, bytes]]) -> None:
         """Records rows that are about to be removed, by their ids and links in the order of the ids. Neighbouring gaps become
@@ -134,6 +128,17 @@ def read_head(connection: Connection, *, lock: bool = False) -> tuple[Head, byte
         raise ChainError(f"the head of the trail is missing; {_ADVICE}")
     trail, first, position, link, key_id, seal = row
     return Head(trail=trail, first=first, position=position, link=link, key_id=key_id), seal
+
+
+def write_head(connection: Connection, head: Head, sealer: Sealer) -> None:
+    """Writes the head and its seal."""
+    row = {
+        "new_position": head.position,
+        "new_link": head.link,
+        "new_key_id": head.key_id,
+        "new_seal": sealer.head(head),
+    }
+    _ADVANCE.execute(connection, [row])
 
 
 def key_refusal(of_head: str, own: str) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.storage.audits import Audits
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
@@ -53,6 +54,7 @@ class Database:
             database.store        small values under (kind, key)
             database.keys         the gateway's API keys
             database.retention    statistics, and pruning of old runs
+            database.audits       checks of the trail, and its export
             database.leases       the processes that are alive
 
     Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
@@ -82,12 +84,14 @@ class Database:
         self._check = self._watch_files()
         self._writer = Writer(self._writing, check=self._check)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
-        chain = Chain(Sealer(audit_key))
+        sealer = Sealer(audit_key)
+        chain = Chain(sealer)
         settle = partial(settle_runs, chain=chain, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader, self.leases, chain)
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.retention = Retention(self._writer, self._reader, chain, clock=clock)
+        self.audits = Audits(self._writer, self._reader, sealer, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:

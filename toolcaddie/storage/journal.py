@@ -85,6 +85,13 @@ class Journal:
         self._failed_at = 0.0
         self._changed = threading.Condition()
 
+    async def check(self) -> None:
+        """Raises `AuditError` if rows cannot be written, for example because another key seals the trail."""
+        try:
+            await outcome(self._writer.submit(self._chain.lock, last=True))
+        except StorageError as error:
+            raise _audit_error(error) from error
+
     def append(self, record: EventRecord) -> None:
         """Queues a record to be written. Raises `AuditError` if writing fails at the moment, or if the run began under a lost
         lease."""
@@ -129,7 +136,7 @@ class Journal:
         """Returns all records of a run, oldest first. Writes the queue before, if it can be written."""
         await self._flush_if_possible()
         rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
-        return [_record(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
         """Returns the records of some kinds of many runs, read in steps because databases limit a statement's parameters."""
@@ -137,7 +144,9 @@ class Journal:
         records: list[EventRecord] = []
         for start in range(0, len(run_ids), _IDS_AT_ONCE):
             condition = events.c.run_id.in_(run_ids[start : start + _IDS_AT_ONCE]) & events.c.kind.in_(kinds)
-            records.extend(map(_record, await self._reader.all(select(events).where(condition).order_by(events.c.id))))
+            records.extend(
+                map(record_of, await self._reader.all(select(events).where(condition).order_by(events.c.id)))
+            )
         return records
 
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
@@ -292,7 +301,8 @@ def _select_runs(query: RunQuery) -> Select[Any]:
     return statement
 
 
-def _record(row: Row[Any]) -> EventRecord:
+def record_of(row: Row[Any]) -> EventRecord:
+    """Returns the record that a row of the table `events` has."""
     data = _renamed(row.kind, msgspec.json.decode(row.data))
     data = unpacked(data) if row.kind == PACKED else data
     return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=data)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Select
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,7 +18,7 @@ from toolcaddie.storage.writer import Writer, outcome
 _THREADS = 4
 """Number of threads, and so of queries at the same time."""
 
-Rows = Sequence[Row[Any]]
+T = TypeVar("T")
 
 
 class Reader:
@@ -33,14 +33,18 @@ class Reader:
         self._shared = shared
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
 
-    async def all(self, statement: Select[Any], **values: Any) -> Rows:
+    async def all(self, statement: Select[Any], **values: Any) -> Sequence[Row[Any]]:
         """Returns every row of a select; `values` are its parameters. Raises `StorageError`."""
         return await outcome(self._submit(lambda connection: connection.execute(statement, values).all()))
+
+    async def snapshot(self, read: Callable[[Connection], T]) -> T:
+        """Returns the result of several queries that see the database at one moment. Raises `StorageError`."""
+        return await outcome(self._submit(lambda connection: read(_at_one_moment(connection))))
 
     def close(self) -> None:
         self._threads.shutdown()
 
-    def _submit(self, read: Callable[[Connection], Rows]) -> Future[Rows]:
+    def _submit(self, read: Callable[[Connection], T]) -> Future[T]:
         """Starts a query in a thread. Raises `StorageError` if the database is closed."""
         if self._shared is not None:
             return self._shared.submit(read)
@@ -49,12 +53,19 @@ class Reader:
         except RuntimeError as error:  # the pool refuses work once it is shut down
             raise StorageError("the database is closed") from error
 
-    def _read(self, read: Callable[[Connection], Rows]) -> Rows:
+    def _read(self, read: Callable[[Connection], T]) -> T:
         """Runs a query in a transaction of its own. Raises `StorageError`."""
         try:
             with self._engine.begin() as connection:
-                rows = read(connection)
+                result = read(connection)
                 self._check()
-            return rows
+            return result
         except SQLAlchemyError as error:
             raise StorageError(f"the database cannot be read: {error}") from error
+
+
+def _at_one_moment(connection: Connection) -> Connection:
+    """Returns the connection, whose transaction sees nothing that others commit from now on; on SQLite none does."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    return connection

@@ -142,9 +142,9 @@ class _Check:
         for row in _rows(connection):
             self._row(row)
         self._skip_to(self.head.position + 1)
-        if self.at == self.head.position and self.previous and not self.head.is_empty:
-            if not any(same(link, self.head.link) for link in self.previous):
-                self._add(self.at, "its link is not that of the head: it was changed")
+        is_end = self.at == self.head.position and not self.head.is_empty
+        if is_end and self.previous and not any(same(link, self.head.link) for link in self.previous):
+            self._add(self.at, "was changed: its link is not that of the head")
         for gap in self.gaps.values():
             self._add(None, f"the record of pruned rows {gap.first} to {gap.last} fits no missing rows: it was changed")
         for each in self.anchors:
@@ -265,8 +265,7 @@ def read_anchors(lines: Iterable[str]) -> Sequence[Anchor]:
 
 
 def _rows(connection: Connection) -> Iterator[Sequence[Any]]:
-    streamed = connection.execution_options(stream_results=True, yield_per=_PAGE)
-    yield from streamed.exec_driver_sql(_ROWS)
+    yield from connection.exec_driver_sql(_ROWS, execution_options={"stream_results": True, "yield_per": _PAGE})
 
 
 def _usable(*links: Any) -> Iterator[bytes]:

@@ -224,6 +224,16 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     resumable."""
 
 
+class AuditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Protection of the trail, the record of all runs."""
+
+    key_env: Variable | None = None
+    """The variable with the key (32 bytes or more) that seals the trail. All processes need the same one. None: the trail is
+    sealed without a key, so whoever can write the database can seal changes again."""
+    redact_env: tuple[Variable, ...] = ()
+    """Variables whose values are removed from all records, in addition to the secrets that other settings name."""
+
+
 ApprovalAnswer = Literal["inbox", "run", "deny"]
 
 
@@ -303,6 +313,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     catalog: CatalogSettings = CatalogSettings()
     database_url: str = DEFAULT_DATABASE
     storage: StorageSettings = StorageSettings()
+    audit: AuditSettings = AuditSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()

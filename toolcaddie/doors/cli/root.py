@@ -25,6 +25,7 @@ _COMMANDS = {
     "call": (f"{_PACKAGE}.call", "Call TOOL without a model, with all checks of a run."),
     "policy": (f"{_PACKAGE}.policy", "Check the rules of the policy, and explain its decisions."),
     "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show the events of one run."),
+    "audit": (f"{_PACKAGE}.audit", "Check that nobody changed the trail, and export it."),
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
     "resume": (f"{_PACKAGE}.resume", "Continue RUN_ID, which waited for a person's approval."),
     "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),

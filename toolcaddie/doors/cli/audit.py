@@ -1,0 +1,275 @@
+"""`toolcaddie audit`: checks that nobody changed the trail, keeps its end elsewhere, and exports it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TextIO, TypeVar
+
+import click
+import msgspec
+
+from toolcaddie import __version__
+from toolcaddie.app.auditing import key_in
+from toolcaddie.app.build import opened
+from toolcaddie.app.settings import age_seconds, names_variable
+from toolcaddie.audit.ocsf import ocsf_event
+from toolcaddie.doors.cli.echo import echo, echo_json
+from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.storage.audits import RowQuery, TrailRow
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.verification import Anchor, Verification, read_anchors
+from toolcaddie.util.text import visible_json
+
+T = TypeVar("T")
+Format = Literal["jsonl", "ocsf"]
+
+_CHANGED = 1
+"""Exit status of a check that finds a change."""
+
+
+@click.group(
+    name="audit",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie audit verify\n"
+    "  toolcaddie audit anchor heads.jsonl\n"
+    "  toolcaddie audit verify --anchor heads.jsonl\n"
+    "  toolcaddie audit export --format ocsf --since 24h --output trail.jsonl",
+)
+def command() -> None:
+    """Check that nobody changed the trail, and export it."""
+
+
+@command.command(
+    "verify",
+    epilog="\b\nExamples:\n  toolcaddie audit verify\n  toolcaddie audit verify --anchor heads.jsonl --json",
+)
+@click.option(
+    "--anchor",
+    "anchor_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File of `audit anchor`, to notice rows cut off at the end.",
+)
+@database_option
+@json_option
+@click.pass_obj
+def verify(common: Common, anchor_file: Path | None, database_url: str | None, as_json: bool) -> None:
+    """Check every row of the trail; exit status 1 if one was changed.
+
+    Names the rows that were changed, removed, added or moved.
+    """
+    anchors = [] if anchor_file is None else _anchors(anchor_file)
+    report = _with_database(common, database_url, lambda database: database.audits.verify(anchors))
+    if as_json:
+        print_json({"ok": not report.changes_total, **msgspec.structs.asdict(report)})
+    else:
+        _print_report(report)
+    if report.changes_total:
+        sys.exit(_CHANGED)
+
+
+@command.command("anchor", epilog="\b\nExample:\n  toolcaddie audit anchor /mnt/elsewhere/heads.jsonl")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@database_option
+@json_option
+@click.pass_obj
+def anchor(common: Common, file: Path, database_url: str | None, as_json: bool) -> None:
+    """Append the present end of the trail, sealed, to FILE.
+
+    Keep FILE where those who can write the database cannot write:
+    `audit verify --anchor FILE` then notices rows cut off at the end.
+    """
+    head = _with_database(common, database_url, lambda database: database.audits.anchor())
+    try:
+        with file.open("ab") as lines:
+            lines.write(msgspec.json.encode(head) + b"\n")
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be written: {error.strerror}") from error
+    if as_json:
+        print_json(head)
+    else:
+        echo(f"row {head.position} of trail {head.trail} is the last one; appended to {file}")
+
+
+@command.command(
+    "rekey",
+    epilog="\b\nExamples:\n  toolcaddie audit rekey\n  toolcaddie audit rekey --from-env OLD_TRAIL_KEY",
+)
+@click.option("--from-env", metavar="NAME", help="Variable that holds the old key. [default: there was none]")
+@database_option
+@json_option
+@click.pass_obj
+def rekey(common: Common, from_env: str | None, database_url: str | None, as_json: bool) -> None:
+    """Seal the whole trail with the key of the settings.
+
+    First every row is checked with the old key. Stop all processes before,
+    and write a new anchor afterwards: older anchors have the old key.
+    """
+    if from_env is not None and not names_variable(from_env):
+        raise click.BadParameter("name the variable that holds the key", param_hint="--from-env")
+    old_key = None if from_env is None else key_in(from_env)
+    rows = _with_database(common, database_url, lambda database: database.audits.rekey(old_key))
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        echo(f"{counted(rows, 'row')} checked, and sealed again")
+
+
+@command.command(
+    "export",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie audit export --since 24h > trail.jsonl\n"
+    "  toolcaddie audit export --run run_0123\n"
+    "  toolcaddie audit export --format ocsf --principal ann --output ann.jsonl",
+)
+@click.option(
+    "--format",
+    "as_format",
+    type=click.Choice(["jsonl", "ocsf"]),
+    default="jsonl",
+    show_default=True,
+    help="Rows as they are, or as OCSF events (API Activity).",
+)
+@click.option("--since", metavar="TIME", help="First moment: 24h, 2026-01-31 or 2026-01-31T12:00.")
+@click.option("--until", metavar="TIME", help="First moment that is not exported any more.")
+@click.option("--run", "run_id", metavar="ID", help="Only the rows of this run.")
+@click.option("--principal", metavar="ID", help="Only runs of this principal.")
+@click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File to write. [default: the terminal]",
+)
+@database_option
+@json_option
+@click.pass_obj
+def export(
+    common: Common,
+    as_format: Format,
+    since: str | None,
+    until: str | None,
+    run_id: str | None,
+    principal: str | None,
+    tenant: str | None,
+    output: Path | None,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Print the rows of the trail, one JSON object a line.
+
+    With --json the number of rows is printed too, as JSON on stderr.
+    """
+    query = RowQuery(
+        run_id=run_id,
+        principal=principal,
+        tenant=tenant,
+        since=_moment(since, "--since"),
+        until=_moment(until, "--until"),
+    )
+    try:
+        with nullcontext(sys.stdout) if output is None else output.open("w", encoding="utf-8") as lines:
+            count = _with_database(common, database_url, lambda database: _write(database, query, as_format, lines))
+    except OSError as error:
+        if output is None:  # the program that reads stdout has ended
+            raise
+        raise CommandFailed(f"{output} cannot be written: {error.strerror}") from error
+    if as_json:
+        echo_json(msgspec.json.encode({"rows": count}).decode(), err=True)
+    elif output is not None:
+        note(f"{counted(count, 'row')} written to {output}")
+
+
+async def _write(database: Database, query: RowQuery, as_format: Format, lines: TextIO) -> int:
+    """Writes the rows of a query to `lines` and returns their number. Only one page of rows is in memory at a time."""
+    form = _LINES[as_format]
+    count = 0
+    async for row in database.audits.rows(query):
+        lines.write(visible_json(msgspec.json.encode(form(row)).decode()) + "\n")
+        count += 1
+    lines.flush()
+    return count
+
+
+def _plain_line(row: TrailRow) -> Any:
+    record = row.record
+    return {
+        "id": row.id,
+        "run_id": record.run_id,
+        "seq": record.seq,
+        "at": record.at,
+        "kind": record.kind,
+        "principal": row.principal,
+        "tenant": row.tenant,
+        "data": record.data,
+        "link": None if row.link is None else row.link.hex(),
+    }
+
+
+def _ocsf_line(row: TrailRow) -> Any:
+    return ocsf_event(row.record, row=row.id, principal=row.principal, tenant=row.tenant, product_version=__version__)
+
+
+_LINES: dict[Format, Callable[[TrailRow], Any]] = {"jsonl": _plain_line, "ocsf": _ocsf_line}
+
+
+def _moment(text: str | None, option: str) -> float | None:
+    """Returns a moment in seconds since the epoch, from an age such as 24h or a date of the local time zone."""
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9]+[mhdw]", text):
+        return time.time() - (age_seconds(text) or 0.0)
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is no time; write 24h, 2026-01-31 or 2026-01-31T12:00", param_hint=option
+        ) from error
+
+
+def _anchors(file: Path) -> Sequence[Anchor]:
+    try:
+        return read_anchors(file.read_text(encoding="utf-8").splitlines())
+    except OSError as error:
+        raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{file} has a line that `toolcaddie audit anchor` did not write: {error}") from error
+
+
+def _print_report(report: Verification) -> None:
+    for change in report.changes:
+        echo(change.what if change.row is None else f"row {change.row} {change.what}")
+    if report.changes_total > len(report.changes):
+        echo(f"and {counted(report.changes_total - len(report.changes), 'change')} more")
+    if report.changes_total:
+        echo(f"{counted(report.changes_total, 'change')}: the trail is not as it was written")
+        return
+    sealed = "with a key" if report.keyed else "without a key"
+    echo(f"{counted(report.checked, 'row')} checked, no change (sealed {sealed}; the last row is {report.position})")
+    if report.pruned:
+        echo(f"{counted(report.pruned, 'row')} pruned, on sealed record")
+    if report.before_chain:
+        echo(f"{counted(report.before_chain, 'row')} written before there was a chain, not checked")
+    if report.anchors:
+        echo(f"{counted(report.anchors, 'anchor')} compared")
+
+
+def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:
+    """Opens the database, and returns the result of the query."""
+    settings = settings_of(common, database_url=database_url)
+
+    async def answer() -> T:
+        async with opened(settings) as database:
+            return await query(database)
+
+    return asyncio.run(answer())

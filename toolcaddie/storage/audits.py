@@ -1,0 +1,141 @@
+"""Checks the trail, anchors it, changes its key, and reads it for an export."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import ColumnElement, Connection, bindparam, literal_column, select, update
+
+from toolcaddie.core.storage import EventRecord
+from toolcaddie.storage.chain import ChainError, read_head, write_head
+from toolcaddie.storage.compiled import CompiledStatement
+from toolcaddie.storage.journal import record_of
+from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.seals import Gap, Sealer
+from toolcaddie.storage.tables import events, runs, trail_gaps
+from toolcaddie.storage.verification import Anchor, Verification, anchor, verify
+from toolcaddie.storage.writer import Writer, outcome
+from toolcaddie.util.replacing import replace
+
+_PAGE = 1_000
+"""Number of rows that are read at once."""
+
+_RELINK = CompiledStatement(update(events).where(events.c.id == bindparam("of_row")).values(link=bindparam("new_link")))
+_RESEAL = CompiledStatement(
+    update(trail_gaps).where(trail_gaps.c.first == bindparam("of_gap")).values(seal=bindparam("new_seal"))
+)
+_GAPS = select(trail_gaps.c.first, trail_gaps.c.last, trail_gaps.c.link).order_by(trail_gaps.c.first)
+
+
+class RowQuery(Struct, frozen=True, kw_only=True):
+    """A filter for the rows of the trail. A field that is None restricts nothing."""
+
+    run_id: str | None = None
+    principal: str | None = None
+    tenant: str | None = None
+    since: float | None = None
+    """Seconds since the epoch; rows of this moment are included."""
+    until: float | None = None
+    """Seconds since the epoch; rows of this moment are not included."""
+
+
+class TrailRow(Struct, frozen=True, kw_only=True):
+    """A row of the trail as it is exported."""
+
+    id: int
+    record: EventRecord
+    principal: str | None
+    """The principal of the run; None: the run is in no list, as a part of it was pruned or removed."""
+    tenant: str | None
+    link: bytes | None
+    """The row's hash in the chain; None: it was written by a version without a chain."""
+
+
+class Audits:
+    """Checks, anchors and exports the trail of a database. `clock` returns seconds since the epoch."""
+
+    def __init__(
+        self, writer: Writer, reader: Reader, sealer: Sealer, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._sealer = sealer
+        self._clock = clock
+
+    async def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
+        """Checks every row of the trail. Raises `StorageError` if the database cannot be read."""
+        return await self._reader.snapshot(partial(verify, sealer=self._sealer, anchors=anchors))
+
+    async def anchor(self) -> Anchor:
+        """Returns the present end of the trail. Raises `ChainError` if the head was changed."""
+        return await self._reader.snapshot(partial(anchor, sealer=self._sealer, now=self._clock()))
+
+    async def rekey(self, old_key: bytes | None) -> int:
+        """Checks the trail with the old key (None: no key), then links and seals it again with the key of this database. Returns
+        the number of rows. Raises `ChainError` if the check finds a change."""
+        work = partial(_rekey, old=Sealer(old_key), new=self._sealer)
+        return await outcome(self._writer.submit(work, last=True))
+
+    async def rows(self, query: RowQuery | None = None) -> AsyncIterator[TrailRow]:
+        """Yields the rows that a query describes, in the order of writing."""
+        statement = _select_rows(query or RowQuery())
+        last = 0
+        while page := await self._reader.all(statement, after=last):
+            for row in page:
+                link = None if row.link is None else bytes(row.link)
+                yield TrailRow(id=row.id, record=record_of(row), principal=row.principal, tenant=row.tenant, link=link)
+            last = page[-1].id
+
+
+def _select_rows(query: RowQuery) -> Any:
+    statement = (
+        select(events, runs.c.principal, runs.c.tenant)
+        .select_from(events.outerjoin(runs, events.c.run_id == runs.c.run_id))
+        .where(events.c.id > bindparam("after"))
+        .order_by(events.c.id)
+        .limit(literal_column(str(_PAGE)))
+    )
+    values = msgspec.structs.asdict(query)
+    return statement.where(*(_CONDITIONS[name](value) for name, value in values.items() if value is not None))
+
+
+_CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
+    "run_id": lambda value: events.c.run_id == value,
+    "principal": lambda value: runs.c.principal == value,
+    "tenant": lambda value: runs.c.tenant == value,
+    "since": lambda value: events.c.at >= value,
+    "until": lambda value: events.c.at < value,
+}
+
+
+def _rekey(connection: Connection, *, old: Sealer, new: Sealer) -> int:
+    head, _ = read_head(connection, lock=True)
+    report = verify(connection, old)
+    if report.changes:
+        raise ChainError(f"the trail does not pass the check with the old key: {report.changes[0].what}")
+    if head.is_empty:
+        return 0
+    gaps = {row.first: Gap(first=row.first, last=row.last, link=bytes(row.link)) for row in connection.execute(_GAPS)}
+    position, link = head.first - 1, new.start(head.trail, head.first)
+    statement = select(events).where(events.c.id > bindparam("after")).order_by(events.c.id).limit(_PAGE)
+    while rows := connection.execute(statement, {"after": position}).all():
+        changes = []
+        for row in rows:
+            if (gap := gaps.get(position + 1)) is not None:
+                link = gap.link
+            link = new.link(link, (row.id, row.run_id, row.seq, row.at, row.kind, row.data))
+            position = row.id
+            changes.append({"of_row": row.id, "new_link": link})
+        _RELINK.execute(connection, changes)
+    if (gap := gaps.get(position + 1)) is not None:
+        position, link = gap.last, gap.link
+    if gaps:
+        seals = [{"of_gap": gap.first, "new_seal": new.gap(head.trail, gap)} for gap in gaps.values()]
+        _RESEAL.execute(connection, seals)
+    write_head(connection, replace(head, position=position, link=link, key_id=new.key_id), new)
+    return report.checked
