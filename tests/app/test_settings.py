@@ -101,7 +101,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
         (
             "zzz = 1",
-            "there are approvals, approver, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, "
+            "there are approvals, approver, audit, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, "
             "database_url, default_bot",
         ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),

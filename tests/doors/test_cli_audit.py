@@ -1,0 +1,122 @@
+"""`toolcaddie audit`: the trail is checked, anchored, sealed with a key, and exported."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.commandline import CommandLine
+
+FILE = Path("toolcaddie-data") / "toolcaddie.sqlite"
+
+
+def change(home: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(home / FILE)) as other, other:
+        other.execute(statement)
+
+
+@pytest.fixture
+def used(toolcaddie: CommandLine) -> CommandLine:
+    for _ in range(2):
+        toolcaddie.ok("run", "freeze John's membership", "--catalog", "gym", "--approve", "run")
+    return toolcaddie
+
+
+def lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_changed_row_is_named_and_the_exit_status_is_1(used: CommandLine) -> None:
+    assert "no change" in used.ok("audit", "verify")
+    change(used.home, "update events set data = data || ' ' where id = 3")
+    done = used("audit", "verify")
+    assert (done.exit_code, done.stdout.startswith("row 3 (")) == (1, True)
+    report = json.loads(used("audit", "verify", "--json").stdout)
+    assert (report["ok"], [each["row"] for each in report["changes"]]) == (False, [3])
+
+
+def test_an_anchor_kept_elsewhere_shows_a_database_that_was_put_back(used: CommandLine, tmp_path: Path) -> None:
+    older = (used.home / FILE).read_bytes()
+    heads = tmp_path / "heads.jsonl"
+    used.ok("audit", "anchor", heads)
+    used.ok("run", "hello", "--catalog", "gym")
+    used.ok("audit", "anchor", heads)
+    assert used.json("audit", "verify", "--anchor", heads)["anchors"] == 2
+    (used.home / FILE).write_bytes(older)
+    assert "no change" in used.ok("audit", "verify")
+    done = used("audit", "verify", "--anchor", heads)
+    assert done.exit_code == 1
+    assert "are missing: the trail ends at row" in done.stdout
+    heads.write_text("nonsense\n")
+    assert "`toolcaddie audit anchor` did not write" in used("audit", "verify", "--anchor", heads).stderr
+
+
+def test_a_key_seals_the_trail_and_nothing_runs_without_it(used: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAIL_KEY", "short")
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    assert "needs 32" in used.refused("audit", "verify")
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    refused = used("run", "hello", "--catalog", "gym")
+    assert (refused.exit_code, "toolcaddie audit rekey" in refused.stderr) == (1, True)
+    assert used.json("audit", "rekey")["rows"] > 0
+    used.ok("run", "hello", "--catalog", "gym")
+    assert "sealed with a key" in used.ok("audit", "verify")
+    monkeypatch.delenv("TOOLCADDIE_AUDIT_KEY_ENV")
+    assert "set audit.key_env" in used("run", "hello", "--catalog", "gym").stderr
+    assert used("audit", "verify").exit_code == 1
+    used.ok("audit", "rekey", "--from-env", "TRAIL_KEY")
+    assert "sealed without a key" in used.ok("audit", "verify")
+
+
+def test_the_trail_is_exported_by_run_principal_and_time(used: CommandLine, tmp_path: Path) -> None:
+    rows = lines(used.ok("audit", "export"))
+    assert [row["id"] for row in rows] == list(range(1, len(rows) + 1))
+    run = rows[0]["run_id"]
+    assert rows[0]["kind"] == "run_started"
+    assert len(lines(used.ok("audit", "export", "--run", run))) == len(rows) // 2
+    assert len(lines(used.ok("audit", "export", "--principal", "local", "--since", "1h"))) == len(rows)
+    assert used.ok("audit", "export", "--principal", "nobody") == ""
+    assert used.ok("audit", "export", "--until", "2020-01-31") == ""
+    assert "is no time" in used.refused("audit", "export", "--since", "yesterday")
+    file = tmp_path / "trail.jsonl"
+    assert used.ok("audit", "export", "--output", file) == ""
+    assert lines(file.read_text()) == rows
+
+
+REQUIRED: dict[str, Any] = {
+    "activity_id": int,
+    "category_uid": int,
+    "class_uid": int,
+    "severity_id": int,
+    "time": int,
+    "type_uid": int,
+    "metadata": {"version": str, "product": {"vendor_name": str, "name": str}},
+    "actor": {"user": {"uid": str}},
+    "api": {"operation": str},
+    "src_endpoint": {"svc_name": str},
+}
+"""What OCSF 1.3.0 requires of class 6003: its attributes, and in each object those that must be there."""
+
+
+def fits(event: Any, required: Any) -> bool:
+    if isinstance(required, dict):
+        return isinstance(event, dict) and all(fits(event.get(name), each) for name, each in required.items())
+    return isinstance(event, required) and not isinstance(event, bool)
+
+
+def test_each_row_is_an_api_activity_of_ocsf(used: CommandLine) -> None:
+    rows = lines(used.ok("audit", "export"))
+    events = lines(used.ok("audit", "export", "--format", "ocsf"))
+    assert len(events) == len(rows)
+    for row, event in zip(rows, events, strict=True):
+        assert fits(event, REQUIRED), event
+        assert event["type_uid"] == event["class_uid"] * 100 + event["activity_id"]
+        assert (event["metadata"]["uid"], event["unmapped"]) == (str(row["id"]), row["data"])
+        assert event["time"] == pytest.approx(row["at"] * 1000, abs=1)
+    (decision, *_) = [event for event in events if event["activity_name"] == "call_decided"]
+    assert decision["api"]["operation"] == decision["resources"][0]["name"]
