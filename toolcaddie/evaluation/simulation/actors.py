@@ -16,10 +16,11 @@ import msgspec
 
 from toolcaddie.core.catalog import Catalog, Category
 from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RUN_PROGRAM, SEARCH_TOOLS
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import estimate_tokens
 from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
+from toolcaddie.engine.programs.functions import function_name
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, PromptCache, Renderer, definition_name
 from toolcaddie.evaluation.simulation.scripts import Need, Turn
 
@@ -33,6 +34,13 @@ _SECONDS_A_TOOL = 0.5
 _MOST_QUERIES = 2
 """Largest number of times that the model asks for more tools for one need; also the largest number of searches for one need. The
 first query has the words of the request, the second one other words."""
+
+_FEWEST = 2
+"""Smallest number of calls for which the model writes a program."""
+_PRINTED_SHARE = 5
+"""A program prints one part of so many of each result, as it picks the fields and rows that the answer needs."""
+_PRINTED_LEAST = 200
+"""Number of characters that a program prints of a result in any case."""
 
 
 class Clock:
@@ -191,6 +199,9 @@ class ScriptedModel:
         answers in text.
         """
         names = self._names.callable_names(request)
+        if RUN_PROGRAM in names and (code := self._program(names, request)):
+            yield _call(f"call_{len(self.requests)}_1", RUN_PROGRAM, msgspec.json.encode({"code": code}).decode())
+            return
         count = 0
         while not count and (step := self._progress.step()):
             for need in step:
@@ -200,6 +211,20 @@ class ScriptedModel:
                     continue
                 count += 1
                 yield _call(f"call_{len(self.requests)}_{count}", *call)
+
+    def _program(self, names: frozenset[str], request: ModelRequest) -> str:
+        """Returns a program that serves all needs of the turn that are left, if there are several and the model knows the tools
+        of all; otherwise an empty text."""
+        progress = self._progress
+        settled = progress.served | progress.given_up
+        steps = [left for step in progress.turn.steps if (left := [need for need in step if need.tool not in settled])]
+        needs = [need for step in steps for need in step]
+        if len(needs) < _FEWEST or not all(
+            need.tool in names or self._described(need.tool, request.messages) for need in needs
+        ):
+            return ""
+        progress.served.update(need.tool for need in needs)
+        return program_of(steps)
 
     def _next_call(self, need: Need, names: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
         """Returns name and arguments of a call that serves the need or leads to the needed tool; None: there is no such call."""
@@ -232,6 +257,16 @@ def _mentions_of(name: str, messages: Sequence[Message]) -> Iterator[str]:
     """Returns the texts that contain the name as a word, except the model's own."""
     texts = (message.text for message in messages if message.role != "assistant")
     return (text for text in texts if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
+
+
+def program_of(steps: Sequence[Sequence[Need]]) -> str:
+    """Returns a program that makes the calls of each step together, and prints a part of each result."""
+    lines = ["import asyncio"]
+    for step in steps:
+        calls = [f"{function_name(need.tool)}(**{msgspec.json.decode(need.arguments)!r})" for need in step]
+        lines.append(f"for text in await asyncio.gather({', '.join(calls)}):")
+        lines.append(f"    print(text[:max({_PRINTED_LEAST}, len(text) // {_PRINTED_SHARE})])")
+    return "\n".join(lines)
 
 
 def _next_query(need: Need, queries: dict[str, int]) -> str:

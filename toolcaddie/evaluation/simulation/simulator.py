@@ -16,6 +16,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import PRESETS, Preset
 from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.selection import Budget
+from toolcaddie.engine.engine import Programs
 from toolcaddie.evaluation.simulation.billing import PriceRule
 from toolcaddie.evaluation.simulation.costs import (
     BY_RULE,
@@ -28,6 +29,7 @@ from toolcaddie.evaluation.simulation.costs import (
     report,
 )
 from toolcaddie.evaluation.simulation.scripts import generated_catalog, generated_scripts
+from toolcaddie.programs.named import monty
 from toolcaddie.runtime import Runtime
 from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.util.replacing import replace
@@ -197,6 +199,7 @@ def runtime_for(stage: Stage) -> Answers:
         capabilities=_UNCAPPED if rule is None else CAPABILITIES,
         replace_reserved=RESERVED_NAMES,  # no real tool runs, so any names are allowed
         clock=stage.clock,
+        programs=Programs(interpreter=monty(workers=2), check_types=False),
         policy=AllowAll(),  # nobody is there to be asked
     )
 
@@ -204,15 +207,18 @@ def runtime_for(stage: Stage) -> Answers:
 def _preset(strategy: str) -> Preset:
     """Returns the preset that sends tools as the strategy of this name does."""
     default = PRESETS["default"]
+    plain = replace(default, programs="never")
     match strategy:
         case "all":
-            return replace(default, name="all", exposure="all", budget=_UNLIMITED, meta=())
+            return replace(plain, name="all", exposure="all", budget=_UNLIMITED, meta=())
         case "fresh":
-            return replace(default, name="fresh", delivery="direct")
+            return replace(plain, name="fresh", delivery="direct")
         case "few":
-            return replace(default, name="few", delivery="direct", budget=replace(default.budget, max_tools=_FEW))
+            return replace(plain, name="few", delivery="direct", budget=replace(default.budget, max_tools=_FEW))
         case "native":
-            return replace(default, name="native", delivery="native")
+            return replace(plain, name="native", delivery="native")
+        case "program":
+            return replace(default, name="program", delivery="direct", programs="always")
         case "compact":
             return PRESETS["compact"]
         case _:
