@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import hostile, resumes, serves
+from security import hostile, programs, resumes, serves
 
 
 class Finding(Protocol):
@@ -55,7 +55,16 @@ def hostile_inputs(options: Options) -> Sequence[Finding]:
     return hostile.played(quick=options.quick)
 
 
-ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {"kills": kills, "hostile": hostile_inputs}
+def programs_of_models(options: Options) -> Sequence[Finding]:
+    """Runs programs that try to leave the interpreter, measures what programs cost, and kills processes that put them away."""
+    return programs.attacked(options.corpora, quick=options.quick)
+
+
+ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
+    "kills": kills,
+    "hostile": hostile_inputs,
+    "programs": programs_of_models,
+}
 
 
 def main() -> None:

@@ -128,6 +128,11 @@ async def test_a_program_makes_twenty_calls_at_once_and_the_model_reads_only_wha
     assert recorder.names(MetaCalled) == ["run_program"]
 
 
+@pytest.mark.parametrize("code", ["9**9**5", "x = []\nx.append(x)\nx", "object()", "float('nan')", "find_order"])
+async def test_a_value_that_cannot_be_shown_is_named_by_its_type(code: str) -> None:
+    assert await result_of(code, programs=Programs(interpreter=monty(), check_types=False))
+
+
 async def test_a_program_without_calls_of_tools_computes() -> None:
     assert await result_of("import math\n[math.factorial(5), {'a': 1}]") == '[120,{"a":1}]'
 

@@ -201,7 +201,7 @@ def _result(run: Run, end: Ended) -> ToolResult:
     if end.error:
         text = f"{end.output}{end.error.rstrip()}{_suggestions(end.error, run)}"
         return truncated(failed(text), run.limits.result_bytes)
-    value = "" if end.value is None else _json(end.value) or str(end.value)
+    value = "" if end.value is None else _json(end.value) or f"(a value of the type {type(end.value).__name__})"
     text = f"{end.output}{value}" or "(The program printed nothing, and its last line has no value.)"
     return truncated(ToolResult(content=text), run.limits.result_bytes)
 
@@ -220,7 +220,7 @@ def _json(value: Any) -> str | None:
     """Returns JSON, or None for a value that JSON cannot hold."""
     try:
         return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
         return None
 
 
