@@ -193,6 +193,14 @@ class Watch:
             self.longest = max(self.longest, time.thread_time() - before)
 
 
+def added_up(numbers: int) -> float:
+    """The CPU time of a fixed piece of work, as a measure of this machine at this moment."""
+    before, total = time.thread_time(), 0
+    for number in range(numbers):
+        total += number
+    return time.thread_time() - before
+
+
 @pytest.fixture(scope="module")
 def ten_thousand() -> Large:
     return Large()
@@ -208,13 +216,14 @@ def ten_thousand() -> Large:
     ids=["unknown names", "unknown schemas", "a megabyte of query"],
 )
 async def test_a_model_cannot_hold_up_other_runs(ten_thousand: Large, reply: Any) -> None:
-    """In CPU time of the loop's thread; before, these took two and a half seconds, five and sixty."""
+    """In CPU time of the loop's thread; before, these took two and a half seconds, five and sixty. The bar is a second of a
+    machine that adds thirty million numbers in that time, because a machine that others use too may be several times slower."""
     provider = ScriptedProvider([reply, say("ok")])
     runtime = Runtime(provider=provider, sources=[ten_thousand])
     runtime.select("freeze an object")
     async with Watch() as watch:
         await runtime.run("freeze an object")
-    assert watch.longest < 1.0
+    assert watch.longest < 10 * added_up(3_000_000)
     told = str(provider.requests[1].messages[-1].content)
     assert reply.calls[0].name == SEARCH_TOOLS or "freeze_object" in told
 
@@ -226,7 +235,7 @@ async def test_a_new_list_of_tools_beside_a_large_catalog_does_not_hold_up_the_l
     tools = [Tool(name=f"mine_{number}", source=CLIENT_SOURCE) for number in range(3)]
     async with Watch() as watch:
         assert (await runtime.run("freeze an object", client_tools=tools)).text == "ok"
-    assert watch.longest < 0.1
+    assert watch.longest < added_up(3_000_000)
 
 
 def test_many_callers_with_large_tools_do_not_fill_the_memory() -> None:

@@ -3,6 +3,7 @@ another, then all others, and programs last. The results are always in the order
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,9 @@ async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> d
                 admitted[index] = gated
             else:
                 outcomes[index] = gated
+                await asyncio.sleep(
+                    0
+                )  # an answer may have hundreds of wrong calls, and each costs a search of all names
     return admitted
 
 

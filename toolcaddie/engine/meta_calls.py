@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 
 from toolcaddie.control.arguments import checked_arguments
@@ -44,6 +46,7 @@ async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) 
             state = replace(state, revealed=added)
         await run.emit(MetaCalled(run_id=state.run_id, call=call, result=result, added=added))
         outcomes[index] = replace(pending, result=result)
+        await asyncio.sleep(0)  # an answer may have hundreds of meta calls, and other runs need the loop too
     return MetaAnswers(state=state, outcomes=outcomes, planned=planned)
 
 

@@ -19,6 +19,8 @@ from toolcaddie.sources.mcp import McpServer, McpSource
 pytestmark = pytest.mark.anyio
 
 TIMEOUT = 1.2
+SLACK = 5.0
+"""Seconds by which a busy machine may notice a timeout late. A call without a timeout would wait for ever."""
 
 UNSTEADY = """
 import json, os, signal, sys
@@ -72,7 +74,7 @@ async def test_servers_that_are_killed_and_stalled_answer_every_call_in_time(tmp
         # The fourth server is stalled in its first call and never comes back; its calls all end by themselves.
         what = "stall" if number == 3 else fates[number]
         result = await source.call_tool(source.tools()[0], {"what": what, "number": number}, context())
-        assert time.monotonic() - started < TIMEOUT + 0.8
+        assert time.monotonic() - started < TIMEOUT + SLACK
         assert result.is_error or result.text == str(number)
         return result.error or "answered"
 
