@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import hostile, programs, resumes, serves
+from security import approvals, hostile, programs, resumes, serves
 
 
 class Finding(Protocol):
@@ -60,10 +60,16 @@ def programs_of_models(options: Options) -> Sequence[Finding]:
     return programs.attacked(options.corpora, quick=options.quick)
 
 
+def answers_of_people(options: Options) -> Sequence[Finding]:
+    """Answers questions twice at once, uses approvals for other calls, and exchanges sources during a question."""
+    return approvals.attacked(quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
+    "approvals": answers_of_people,
 }
 
 

@@ -55,8 +55,21 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
 
 
 def digest_of(request: CallRequest) -> str:
-    """Returns a digest of the tool and its exact arguments, without injected ones, which the model does not choose."""
-    return hashlib.sha256(canonical_json([request.tool.name, request.arguments])).hexdigest()
+    """Returns a digest of the tool and its exact arguments, without injected ones, which the model does not choose. The tool is
+    its definition and what runs it, so that another tool of the same name is not meant."""
+    tool, annotations = request.tool, request.tool.annotations
+    definition = [
+        tool.name,
+        tool.description,
+        tool.input_schema,
+        tool.source,
+        tool.original,
+        tool.category,
+        tool.untrusted,
+        tool.backing,
+        [annotations.read_only, annotations.destructive, annotations.idempotent, annotations.open_world],
+    ]
+    return hashlib.sha256(canonical_json([definition, request.arguments])).hexdigest()
 
 
 class StoredApprovals:
@@ -156,7 +169,7 @@ class StoredApprovals:
 def mismatch(approval: Approval, *, digest: str, policy_version: str) -> str:
     """Returns the reason why an approval does not hold for this call under this policy; empty: it holds."""
     if approval.digest != digest:
-        return f"approval {approval.id} was given for other arguments of {approval.tool}; ask again"
+        return f"approval {approval.id} was given for other arguments of {approval.tool}, or another version of it; ask again"
     if approval.policy_version != policy_version:
         return (
             f"approval {approval.id} was asked for under policy {approval.policy_version!r}, "

@@ -28,7 +28,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     arguments: JsonObject
     """The exact arguments, without those that the application injects."""
     digest: str
-    """Digest of `tool` and `arguments`. A call runs on this approval only if its own digest is equal."""
+    """Digest of `arguments` and of the tool: its definition, and what runs it. A call runs on this approval only if its digest is
+    equal."""
     policy_version: str
     principal: Principal
     """Owner of the run."""

@@ -66,6 +66,9 @@ class Tool:
     """Wire definition exactly as a client sent it; None: made from the fields above."""
     original: str = ""
     """The tool's name at its source, or the operation that it calls there (`GET /pets`). Empty: it is `name`."""
+    backing: str = ""
+    """Digest of what runs the tool, as its source knows it: the code of a function, the address of a server. An approval holds
+    only as long as it stays the same. Empty: the source does not know it."""
     own_form: JsonObject | None = None
     """The tool as the client defined it, if the client's API has forms that no function can express, such as a namespace. A
     provider with the same API receives this form; all others receive `definition`, a function."""

@@ -199,9 +199,15 @@ class CombinedSource:
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
         """Passes the call to the part that the tool belongs to."""
-        part = self._current().routes.get(tool.source)
+        state = self._current()
+        part = state.routes.get(tool.source)
         if part is None:
             return failed(f"no source {tool.source!r} runs the tool {tool.name!r}; do without it", "revoked")
+        current = state.catalog.get(tool.name)
+        if current is not None and (current.source, current.backing) != (tool.source, tool.backing):
+            return failed(
+                f"{tool.name} was replaced by another tool since this request began; do without it", "revoked"
+            )
         return await part.call_tool(tool, arguments, context)
 
     def _revisions(self) -> tuple[int, ...]:

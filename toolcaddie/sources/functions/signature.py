@@ -32,6 +32,7 @@ from toolcaddie.core.catalog import check_tool
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations
+from toolcaddie.sources.functions.backing import backing_of
 from toolcaddie.sources.functions.docstrings import read_docstring
 from toolcaddie.sources.functions.options import ToolOptions, options_of
 from toolcaddie.sources.functions.place import code_of, place_of, underlying
@@ -94,6 +95,7 @@ def define(function: Callable[..., Any], *, source: str, dependencies: Collectio
     output_schema, wrap = _output_schema(options, hints.get("return", Any), place)
     personal = any(parameter.role in ("context", "dependency") for parameter in parameters)
     tool = replace(_tool(name, source, options, summary, input_schema, output_schema), personal=personal)
+    tool = replace(tool, backing=backing_of(function))
     try:
         check_tool(tool)
     except CatalogError as error:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.catalog import check_tool
 from toolcaddie.core.errors import CatalogError
-from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.schema import canonical_json, digest
 from toolcaddie.core.tool import Tool, ToolAnnotations
 from toolcaddie.sources.mcp.server import McpServer
 from toolcaddie.sources.names import tool_names
@@ -111,6 +111,7 @@ def _tool(definition: Definition, name: str, server: McpServer, bounds: Bounds, 
         annotations=_annotations(definition, trusted=server.trusted),
         timeout=server.timeout,
         untrusted=not server.trusted,
+        backing=digest([server.url, server.command, server.args, server.cwd, definition.key]),
         original=definition.name if definition.name != name else "",
     )
     try:

@@ -91,7 +91,27 @@ async def _negotiate(session: Session, protocol: str) -> None:
         except (MCPError, RuntimeError, ValueError) as error:
             if _speaks_only_newer(error):
                 raise
-            await session.initialize()
+            await _handshake(session)
+
+
+async def _handshake(session: Session) -> None:
+    """Agrees on a version of the older generation. If the server was only slow to answer for the newer one, and speaks that by
+    now, it is asked again until it answers; the time for connecting limits that."""
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+    else:
+        return
+    while True:
+        try:
+            await session.discover()
+        except MCPError as error:
+            if error.code != types.REQUEST_TIMEOUT:
+                raise
+        else:
+            return
 
 
 def _speaks_only_newer(error: Exception) -> bool:

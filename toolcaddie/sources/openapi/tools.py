@@ -12,7 +12,7 @@ from msgspec import Struct
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.catalog import Category, check_tool
 from toolcaddie.core.errors import CatalogError
-from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.schema import canonical_json, digest
 from toolcaddie.core.schema.encoding import shorten
 from toolcaddie.core.tool import Tool, ToolAnnotations
 from toolcaddie.sources.names import LONGEST, tool_names, with_digest
@@ -76,6 +76,7 @@ def tool_of(
         tags=tuple(operation.tags),
         timeout=api.timeout,
         original=operation.title,
+        backing=digest([api.document, api.servers, operation.title]),
     )
     return tool, Route(operation=operation, parameters=parameters, files=_files(operation.body, makers.files)), note
 
