@@ -67,7 +67,7 @@ async def test_the_other_meta_tools_work_beside_a_callers_namesake() -> None:
 
 
 async def test_the_last_round_goes_without_parameters_that_need_tools() -> None:
-    preset = replace(DEFAULT, limits=Limits(rounds=1))
+    preset = replace(DEFAULT, limits=Limits(rounds=1, looking_rounds=0))
     provider = ScriptedProvider([call(REQUEST_MORE_TOOLS, {"query": "thing 5"}), say("done")])
     params = {"parallel_tool_calls": False, "functions": [], "function_call": "auto", "seed": 1}
     await Runtime(provider=provider, preset=preset).run("thing 3", client_tools=things(60), params=params)

@@ -16,6 +16,9 @@ META_TOOLS = frozenset(
     {REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND, RUN_PROGRAM}
 )
 
+LOOKING = frozenset({REQUEST_MORE_TOOLS, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA})
+"""Meta tools with which the model only looks for tools."""
+
 PAGE_SIZE = 50
 """Default number of tools per page."""
 READ_LIMIT = 20_000

@@ -98,7 +98,7 @@ class Preset:
     """Tools whose results are cached: none, those that declare it, or all that are safe to cache."""
 
 
-_EXACT_LIMITS = Limits(rounds=5, calls=None, repeats_warn=None, repeats_stop=None)
+_EXACT_LIMITS = Limits(rounds=5, looking_rounds=0, calls=None, repeats_warn=None, repeats_stop=None)
 _EVERYTHING = Budget(max_tools=None, provider_cap=128, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 
 PRESETS: dict[str, Preset] = {
@@ -129,7 +129,7 @@ PRESETS: dict[str, Preset] = {
             selection=SelectionSettings(rankers=("categories",), match="substring", whole_if_it_fits=False),
             budget=_EVERYTHING,
             cache="off",
-            limits=Limits(rounds=10, calls=None, repeats_warn=None, repeats_stop=None),
+            limits=Limits(rounds=10, looking_rounds=0, calls=None, repeats_warn=None, repeats_stop=None),
             batch="sequential",
         ),
         Preset(
@@ -155,7 +155,7 @@ PRESETS: dict[str, Preset] = {
             exposure="compact",
             budget=_EVERYTHING,
             cache="off",
-            limits=Limits(rounds=None, calls=75, repeats_warn=None, repeats_stop=None),
+            limits=Limits(rounds=None, looking_rounds=0, calls=75, repeats_warn=None, repeats_stop=None),
             batch="sequential",
             core_first=False,
             meta=(EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND),

@@ -27,6 +27,9 @@ class Limits:
 
     rounds: OneToTen | None = 5
     """The largest number of model calls with tools. After the last one the model is called once more, without tools."""
+    looking_rounds: Count = 3
+    """The largest number of model calls in which the model only looked for tools and which do not count as `rounds`. Their tokens
+    and seconds count."""
     calls: Positive | None = 75
     """The largest number of executed tool calls, without meta tools. The next call is refused and the run fails."""
     idle_rounds: Positive | None = 75
@@ -233,6 +236,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[PendingCall, ...] = ()
     """Calls in progress; empty between rounds."""
     rounds: int = 0
+    looking_rounds: int = 0
+    """Rounds in which the model only looked for tools."""
     idle_rounds: int = 0
     """Rounds whose calls ran no tool."""
     idle_in_row: int = 0

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import ClientCallDelta, LimitReached, ModelAnswered, ModelAsked, TextDelta, ToolsDelivered
 from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.core.meta_names import LOOKING
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.tool import failed
 from toolcaddie.engine.applying import completed
@@ -33,7 +34,7 @@ async def ask_round(run: Run, step: Step) -> Step:
     await check_idle(run, state)
     planned = planned_for(run, state, step.planned)
     delivery = planned.delivery
-    over = run.limits.rounds is not None and state.rounds >= run.limits.rounds
+    over = _are_used_up(run, state)
     offer = bool(delivery.definitions) and not over and not state.closing
     if offer and delivery.prefix_digest != state.prefix_digest:
         state = replace(state, prefix_digest=delivery.prefix_digest)
@@ -48,6 +49,14 @@ async def ask_round(run: Run, step: Step) -> Step:
     else:
         state = await _last_answer(run, _with_usage(state, reply), reply, delivery, last)
     return Step(state=state, planned=planned, raw=reply.raw)
+
+
+def _are_used_up(run: Run, state: RunState) -> bool:
+    """Returns True if the run may have no further round with tools. Some rounds in which the model only looked for tools do not
+    count."""
+    limits = run.limits
+    counted = state.rounds - min(state.looking_rounds, limits.looking_rounds)
+    return limits.rounds is not None and counted >= limits.rounds
 
 
 def _last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
@@ -79,8 +88,10 @@ async def _after(run: Run, state: RunState, delivery: Delivery, reply: ModelRepl
     if not reply.message.tool_calls:
         return completed(state, reply.message)
     message = with_unique_ids(reply.message, state.messages)
+    looks = all(call.name in LOOKING and call.name in state.meta for call in message.tool_calls)
     return replace(
         state,
+        looking_rounds=state.looking_rounds + looks,
         delivered=delivery.tools,
         messages=(*state.messages, message),
         pending=tuple(_pending_calls(run, message)),
