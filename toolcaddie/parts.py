@@ -21,6 +21,7 @@ from msgspec import Meta
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import Embedder, RemoteEmbedder, Store
 
 if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most commands send no request
@@ -36,13 +37,20 @@ has at least 24 characters with capitals, small letters and digits among them.""
 
 
 class Secrets:
-    """Keys and passwords by the name of their environment variable. They are never part of a `repr` or a log line."""
+    """Keys and passwords by the name of their environment variable. They are never part of a `repr`, and are removed from log
+    lines, errors and the trail wherever they appear."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = environ
 
     def get(self, variable: str | None) -> str | None:
         """Returns the secret, or None if no variable is named or it is not set."""
+        secret = self.setting(variable)
+        KNOWN.add(secret)
+        return secret
+
+    def setting(self, variable: str | None) -> str | None:
+        """Returns the value of a variable that holds no secret, such as an address; None: it is not set."""
         if variable is None:
             return None
         # os.environ is read at each call, because a program or a test may set a variable after this object was made.

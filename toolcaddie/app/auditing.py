@@ -24,3 +24,9 @@ def key_in(variable: str) -> bytes:
             "`openssl rand -hex 32`"
         )
     return key
+
+
+def note_secrets(settings: AuditSettings) -> None:
+    """Adds the values of `audit.redact_env` to the known secrets. All other secrets are added when they are read."""
+    for variable in settings.redact_env:
+        SECRETS.get(variable)

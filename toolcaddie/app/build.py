@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from toolcaddie.app.auditing import audit_key
+from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
@@ -150,5 +150,6 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
 
 def database_of(settings: Settings) -> Database:
     """Returns the database of the settings, not opened yet. Raises `ConfigError`."""
+    note_secrets(settings.audit)
     key = audit_key(settings.audit)
     return Database(settings.database_url, lease=settings.storage.lease, audit_key=key)

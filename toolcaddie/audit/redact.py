@@ -1,5 +1,5 @@
-"""Redaction of secrets in everything that the audit trail stores. Two rules find them: names of fields that mean a secret, such
-as `password`, and values that look like keys."""
+"""Redaction of secrets in everything that the audit trail stores. Three rules find them: names of fields that mean a secret, such
+as `password`; values that look like keys; and the values of the secrets that this process knows (`guards.known_secrets`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-REDACTED = "[redacted]"
+from toolcaddie.guards.known_secrets import KNOWN, REDACTED
 
 MAX_PARSED = 64 * 1024
 """Number of characters up to which JSON is redacted field by field. Longer JSON is treated as plain text."""
@@ -109,6 +109,8 @@ _PAIRED = re.compile(
 
 _encode = msgspec.json.Encoder().encode
 
+__all__ = ["MAX_PARSED", "REDACTED", "is_secret_name", "redact", "redact_json", "redact_keys", "redact_text"]
+
 
 def redact(value: Any, *, _depth: int = 0) -> Any:
     """Returns a JSON-compatible value without its secrets. Objects and lists nested deeper than 32 levels are replaced."""
@@ -128,12 +130,8 @@ def redact(value: Any, *, _depth: int = 0) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """Returns the text without API keys, bearer tokens, passwords in URLs, and values such as `password: ...`."""
-    for mark, key in _KEYS:
-        if mark in text:
-            text = key.sub(REDACTED, text)
-    if "://" in text:
-        text = _USER_INFO.sub(rf"\1{REDACTED}@", text)
+    """Returns the text without the known secrets, API keys, bearer tokens, passwords in URLs, and values such as `password: ...`."""
+    text = redact_keys(text)
     lower = text.lower()
     if "authorization" in lower or "cookie" in lower:
         text = _HEADERS.sub(rf"\1{REDACTED}", text)
@@ -144,6 +142,16 @@ def redact_text(text: str) -> str:
         if "value" in lower:
             text = _PAIRED.sub(_without_paired_value, text)
     return text
+
+
+def redact_keys(text: str) -> str:
+    """Returns the text without the known secrets, API keys, and passwords in URLs. For messages and log lines, in which words such
+    as `password:` belong to the sentence."""
+    text = KNOWN.redact(text)
+    for mark, key in _KEYS:
+        if mark in text:
+            text = key.sub(REDACTED, text)
+    return _USER_INFO.sub(rf"\1{REDACTED}@", text) if "://" in text else text
 
 
 def redact_json(text: str) -> str:

@@ -57,6 +57,7 @@ from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import ToolCall, ToolResult
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventLog
 from toolcaddie.util.bounded import Bounded
 
@@ -83,8 +84,7 @@ _ATTEMPTS = 50
 _MOST_RUNS = 10_000
 """Largest number of active runs whose last row number is held in memory."""
 _MARGIN = 2_000
-"""Number of characters after a limit that are redacted too, because a secret that the limit cuts in two would not be
-recognised."""
+"""Smallest number of characters after a limit that are redacted too."""
 
 _AFTER_OTHERS = (ApprovalClosed, RunResumed)
 """Events before which another process may have written rows of the run."""
@@ -432,7 +432,7 @@ def _are_clean(tools: Sequence[SelectedTool]) -> bool:
 def _message(message: Message) -> Data:
     """Returns the stored form of an earlier message of the conversation."""
     text = message.text
-    row: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _MARGIN]))[:HISTORY_LIMIT]}
+    row: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _margin()]))[:HISTORY_LIMIT]}
     if len(text) > HISTORY_LIMIT:
         row["characters"] = len(text)
     if message.tool_calls:
@@ -456,7 +456,11 @@ def _dropped(tool: DroppedTool) -> Data:
 
 
 def _call(call: ToolCall) -> Data:
-    return {"id": call.id, "name": _text(call.name), "arguments": _json_or_text(call.arguments)}
+    """Data of a call. `arguments_sha256`: digest of the whole arguments, as the model wrote them, if the row has only a part."""
+    row = {"id": call.id, "name": _text(call.name), "arguments": _json_or_text(call.arguments)}
+    if len(call.arguments) > TEXT_LIMIT:
+        row["arguments_sha256"] = hashlib.sha256(call.arguments.encode("utf-8", "surrogatepass")).hexdigest()
+    return row
 
 
 def _result(result: ToolResult) -> Data:
@@ -536,7 +540,13 @@ def _json_or_text(text: str) -> str:
 
 def _text(text: str) -> str:
     """Returns the stored form of a text: redacted and truncated."""
-    return _capped(redact_text(_plain(text[: TEXT_LIMIT + _MARGIN])), total=len(text))
+    return _capped(redact_text(_plain(text[: TEXT_LIMIT + _margin()])), total=len(text))
+
+
+def _margin() -> int:
+    """Returns the number of characters after a limit that are redacted too, because a secret that the limit cuts in two would not
+    be recognised."""
+    return max(_MARGIN, KNOWN.longest)
 
 
 def _capped(text: str, *, total: int) -> str:

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import ApprovalClosed, Emit
 from toolcaddie.core.run import PendingCall
 from toolcaddie.core.schema import canonical_json
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import ApprovalStore, Store
 from toolcaddie.util.replacing import replace
 
@@ -73,15 +75,25 @@ def digest_of(request: CallRequest) -> str:
 
 
 class StoredApprovals:
-    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded."""
+    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded. `redact`
+    removes secrets from the arguments and reasons that are stored; the digest is that of the exact arguments."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time, emit: Emit | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        emit: Emit | None = None,
+        redact: Callable[[Any], Any] = KNOWN.clean,
+    ) -> None:
+        self._redact = redact
         self._store = store
         self._clock = clock
         self._emit = emit
 
     async def open(self, approval: Approval) -> None:
-        value = msgspec.json.encode(approval)
+        shown = replace(approval, arguments=self._redact(approval.arguments), reason=self._redact(approval.reason))
+        value = msgspec.json.encode(shown)
         if not await self._store.compare_and_set(
             _KIND, _key_of(approval), value, expected=None, ttl=self._ttl(approval)
         ):
@@ -118,7 +130,7 @@ class StoredApprovals:
             status="approved" if approved else "refused",
             answered=self._clock(),
             answered_by=by,
-            answer_reason=reason,
+            answer_reason=self._redact(reason),
         )
         answered = await self._changed(answered, expected=value)
         if self._emit is not None:

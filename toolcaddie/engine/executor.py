@@ -19,6 +19,7 @@ from toolcaddie.control.admission import Admitted
 from toolcaddie.core.events import CallFinished, CallProgressed, Emit
 from toolcaddie.core.run import Limits, RunContext
 from toolcaddie.core.tool import ToolCall, ToolResult, failed
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import CallNext, Invocation, Middleware, ToolSource
 from toolcaddie.util.log import Logger
 
@@ -76,7 +77,7 @@ class Executor:
             raise TypeError(f"its source gave a {type(result).__name__}, not a ToolResult")
         except Exception as error:  # a source may raise anything; the model gets a result, the log the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
-            return failed(f"{invocation.tool.name} failed: {type(error).__name__}: {error}"[:2000])
+            return failed(KNOWN.redact(f"{invocation.tool.name} failed: {type(error).__name__}: {error}")[:2000])
 
 
 class _Progress:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from yarl import URL
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.parts import Secrets
 from toolcaddie.providers.vendors import Vendor
 
@@ -35,7 +36,7 @@ def access_to(
 
     Raises `ConfigError` if the address or a key that is needed is missing.
     """
-    address = base_url or secrets.get(vendor.url_env or None) or vendor.base_url
+    address = base_url or secrets.setting(vendor.url_env or None) or vendor.base_url
     return Access(_complete(vendor, address, secrets), _key(vendor, base_url, api_key, key_env, secrets))
 
 
@@ -43,6 +44,7 @@ def _key(
     vendor: Vendor, base_url: str | None, api_key: str | None, key_env: str | None, secrets: Secrets
 ) -> str | None:
     if api_key:
+        KNOWN.add(api_key)
         return api_key
     if key_env is not None:
         return secrets.require(key_env, what=f"the key of the provider {vendor.name!r}")
@@ -63,7 +65,7 @@ def _complete(vendor: Vendor, address: str, secrets: Secrets) -> str:
     """Returns the address. If it lacks the vendor's path or version, these are added."""
     if not address:
         raise ConfigError(f"the provider {vendor.name!r} needs a base_url; set it, or {vendor.url_env}")
-    version = secrets.get(vendor.version_env or None)
+    version = secrets.setting(vendor.version_env or None)
     if not vendor.path and not version:
         return address
     try:

@@ -33,6 +33,7 @@ from toolcaddie.core.message import ModelDelta, ModelReply
 from toolcaddie.core.wire import ErrorReport
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.json_counts import check_counts
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.guards.net import CONNECT_SECONDS, operator_client, read_capped
 from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.ports.wires import StreamReader
@@ -252,7 +253,7 @@ class HttpServer:
         if response.status != 200:
             raise await self._refusal(response)
         if kind not in response.content_type:
-            body = await _beginning(response, self._bounds.error)
+            body = KNOWN.redact_bytes(await _beginning(response, self._bounds.error))
             raise ProviderProtocolError(
                 f"{self.name} answered with {response.content_type}, not {kind}: {error_message(body)}",
                 status=response.status,
@@ -260,7 +261,9 @@ class HttpServer:
             )
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        body, wait = await _beginning(response, self._bounds.error), _retry_after(response.headers)
+        # Some servers repeat the key that they refuse.
+        body = KNOWN.redact_bytes(await _beginning(response, self._bounds.error))
+        wait = _retry_after(response.headers)
         report = self._read_error(response.status, body)
         wait = report.retry_after if wait is None else wait
         return report.kind(

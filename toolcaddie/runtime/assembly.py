@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Never
 
 from toolcaddie import learning
+from toolcaddie.audit.redact import redact
 from toolcaddie.control.admission import Gates, wrappers_of
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
@@ -179,7 +180,7 @@ class Assembly:
         bus = EventBus(trail, sinks)
         gates = Gates(
             policy=policy,
-            approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter()),
+            approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact),
             approver=approver,
             wrappers=wrappers_of(all_meta_tools),
             bounds=bounds,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from toolcaddie.core.events import Emit, RunEvent
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventSink
 from toolcaddie.util.log import Logger
 
@@ -20,6 +21,8 @@ class EventBus:
 
     The trail comes first, and a run fails if the trail cannot write its event. Failures of other sinks and of subscribers are
     logged and do not affect the answer. The listener of a single run comes last, so it receives only what is already recorded.
+
+    The trail redacts what it stores. All others receive events without the secrets that this process knows.
     """
 
     def __init__(self, trail: EventSink | None, sinks: Sequence[EventSink] = ()) -> None:
@@ -39,6 +42,9 @@ class EventBus:
         async def emit(event: RunEvent) -> None:
             if trail is not None:
                 await trail.emit(event)
+            if not (self._sinks or self._subscribers or live):
+                return
+            event = KNOWN.clean(event)
             for sink in self._sinks:
                 try:
                     await sink.emit(event)

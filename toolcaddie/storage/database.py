@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.storage.audits import Audits
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.files import OpenFiles
@@ -78,6 +79,7 @@ class Database:
         if not 0 < lease <= LONGEST_LEASE:
             raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
         self._url = _parse(url)
+        KNOWN.add(self._url.password)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
         self._engine = _engine(self._url, in_memory=self._in_memory, busy=busy)
         self._writing = self._engine.execution_options(**{_WRITES: True})

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, literal_column, selec
 
 from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
@@ -279,7 +280,8 @@ def _line(record: EventRecord, generation: int) -> _Line:
         "seq": record.seq,
         "at": record.at,
         "kind": record.kind,
-        "data": _encode(packed(record.data) if record.kind == PACKED else record.data).decode(),
+        # `audit.trail` has redacted the texts; this covers names and ids, which it stores as they are.
+        "data": KNOWN.redact(_encode(packed(record.data) if record.kind == PACKED else record.data).decode()),
     }
     if record.kind == "run_started":
         return _Line(event, generation, new_run=_new_run(record))

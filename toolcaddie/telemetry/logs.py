@@ -35,6 +35,7 @@ from toolcaddie.core.events import (
 from toolcaddie.core.message import Attempt
 from toolcaddie.core.run import RunState
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.util.text import visible, visible_line
 
 _CAP = 200
@@ -49,8 +50,9 @@ _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def configure_logging(*, json: bool = False, level: str = "info") -> None:
+def configure_logging(*, json: bool = False, level: str = "info", redact: Callable[[str], str] = KNOWN.redact) -> None:
     """Sends the log lines of Toolcaddie and of other libraries to stderr: as text, or with `json` as one object per line.
+    `redact` removes secrets from each line.
 
     A program calls this in its entry point (the command line, the server); a library must not. Raises `ConfigError` for an
     unknown level.
@@ -69,7 +71,11 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(json)],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_rendering(json),
+                lambda _logger, _method, line: redact(line),
+            ],
         )
     )
     root = logging.getLogger()

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import (
     ConfigError,
     ProviderError,
@@ -76,15 +77,15 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
-    """Prints the report to stderr as text or JSON. It is never printed to stdout, which contains only results."""
+    """Prints the report, without secrets, to stderr as text or JSON. It is never printed to stdout, which contains only results."""
     if as_json:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:
             error["attempts"] = [attempt_json(attempt) for attempt in failure.attempts]
-        echo_json(json.dumps({"error": error}, ensure_ascii=False), err=True)
+        echo_json(redact_keys(json.dumps({"error": error}, ensure_ascii=False)), err=True)
     else:
         echo("error: ", err=True, nl=False, fg="red", bold=True)
-        echo(failure.message, err=True)
+        echo(redact_keys(failure.message), err=True)
 
 
 def attempt_json(attempt: Any) -> dict[str, Any]:

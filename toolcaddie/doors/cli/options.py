@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolcaddie.app.settings import LOOKS_LIKE_A_KEY, ApprovalAnswer, Log, Settings, load_settings, names_variable
+from toolcaddie.audit.redact import redact_keys
 from toolcaddie.control.bots import unknown_bot
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS
@@ -170,7 +171,7 @@ def settings_of(
 
 def configure_log(settings: Settings, *, level: str) -> None:
     """Configures logging in the form that the settings name."""
-    configure_logging(json=settings.log.json, level=level)
+    configure_logging(json=settings.log.json, level=level, redact=redact_keys)
     # At level info, alembic (which migrates the database) would log at every start that the database needs no migration.
     logging.getLogger("alembic").setLevel(logging.WARNING)
 

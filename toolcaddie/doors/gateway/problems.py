@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import (
     AuditError,
     ConfigError,
@@ -27,6 +28,7 @@ from toolcaddie.core.errors import (
     has_acted,
 )
 from toolcaddie.core.wire import Problem
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.util.replacing import replace
 
 _LAST_STATUS = 599
@@ -57,12 +59,13 @@ def problem(
 
 
 def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
-    """Returns the problem that tells a client of an error. If the run may have called a tool, the problem forbids automatic
+    """Returns the problem that tells a client of an error, without secrets. If the run may have called a tool, the problem forbids automatic
     retries. `own_upstream_key`: True if the upstream was asked with the operator's key."""
     if isinstance(error, ToolcaddieError):
         answer = _problem_of_error(error, own_upstream_key=own_upstream_key)
     else:
         answer = problem(500, "the gateway failed on this request; its log says why", kind="server_error")
+    answer = replace(answer, message=redact_keys(answer.message), upstream=KNOWN.redact_bytes(answer.upstream))
     return without_retry(answer) if has_acted(error) else answer
 
 

@@ -21,6 +21,7 @@ from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
 from toolcaddie import __version__
 from toolcaddie.app.settings import MCPSettings
+from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
@@ -273,4 +274,4 @@ def _client_key(context: Context, seat: Seat) -> str:
 
 def _protocol_error(error: ToolcaddieError) -> MCPError:
     code = INVALID_PARAMS if isinstance(error, RequestError) else INTERNAL_ERROR
-    return MCPError(code, str(error)[:2_000])
+    return MCPError(code, redact_keys(str(error))[:2_000])

@@ -21,6 +21,7 @@ from pydantic import AnyUrl
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, OutboundError
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.parts import Parts
 from toolcaddie.sources.mcp.server import McpServer, OAuth
 from toolcaddie.sources.mcp.tokens import Login, LoginStore
@@ -111,11 +112,11 @@ class _Storage:
 
     async def get_tokens(self) -> OAuthToken | None:
         self.login = await self._logins.read()
-        return None if self.login.tokens is None else OAuthToken.model_validate(self.login.tokens)
+        return None if self.login.tokens is None else _known(OAuthToken.model_validate(self.login.tokens))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         expires = None if tokens.expires_in is None else self._logins.now() + tokens.expires_in
-        await self._logins.change(tokens=_plain(tokens), expires=expires, **self._addresses())
+        await self._logins.change(tokens=_plain(_known(tokens)), expires=expires, **self._addresses())
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self._own_client is not None:
@@ -134,6 +135,12 @@ class _Storage:
             "issuer": _plain(self.context.oauth_metadata),
             "issuer_url": self.context.auth_server_url,
         }
+
+
+def _known(tokens: OAuthToken) -> OAuthToken:
+    """Returns the tokens, after adding them to the known secrets."""
+    KNOWN.add(tokens.access_token, tokens.refresh_token)
+    return tokens
 
 
 def redirect_uri(oauth: OAuth) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import OutboundError
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.parts import Secrets
 from toolcaddie.sources.openapi.api import Credential, OpenApi
 from toolcaddie.sources.openapi.operations import Operation
@@ -126,6 +127,7 @@ def _read_token(answer: Answer, what: str) -> tuple[str, float]:
         code = value.get("error") if isinstance(value, dict) else None
         detail = f" ({code[:60]})" if isinstance(code, str) and code.isprintable() else ""
         raise OutboundError(f"{what}: the server of tokens gave none; it answered with status {answer.status}{detail}")
+    KNOWN.add(token)
     seconds = value.get("expires_in")
     lasts = float(seconds) if isinstance(seconds, int | float) and not isinstance(seconds, bool) else _DEFAULT_SECONDS
     return token, lasts

@@ -1,0 +1,199 @@
+"""The values of secrets that this process knows, such as keys of providers, and their removal from everything that it shows or
+stores.
+
+A part that reads a secret adds it to `KNOWN`; `parts.Secrets` does so for every variable that settings or plugins name. There is
+one collection for the process, because a secret of one runtime must not appear in the log or trail of another one either.
+
+A secret is found in plain text, and in the forms in which other programs write it: in URLs, in JSON, in JSON within JSON, in
+HTML, in hexadecimal, and in base64, also as a part of a longer text that was encoded as a whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeVar
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+from toolcaddie.core.content import Audio, Image, Resource, Video
+from toolcaddie.core.selection import DroppedTool, SelectedTool
+from toolcaddie.core.tool import Tool
+
+_MEDIA = Image | Audio | Video | Resource
+
+T = TypeVar("T")
+
+REDACTED = "[redacted]"
+
+SHORTEST = 8
+"""Number of characters from which on a value is searched for. A shorter one, such as `test`, also occurs by chance."""
+_SHORTEST_PART = 8
+"""Smallest number of characters of base64 that is searched for."""
+
+
+class KnownSecrets:
+    """Secrets, and the removal of their values from texts and values. Any thread may add some."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._adding = threading.Lock()
+        self._values: frozenset[str] = frozenset()
+        self._forms: tuple[str, ...] = ()
+        """Texts to remove, the longest first."""
+        self.add(*values)
+
+    def __repr__(self) -> str:
+        return f"KnownSecrets({len(self._values)})"
+
+    def add(self, *values: str | None) -> None:
+        """Adds secrets. Values that are shorter than 8 characters are ignored."""
+        new = {value for value in values if value is not None and len(value.strip()) >= SHORTEST} - self._values
+        if not new:
+            return
+        with self._adding:
+            forms = {form for value in new for form in _forms(value)}
+            self._values |= new
+            self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
+
+    @property
+    def longest(self) -> int:
+        """Returns the number of characters of the longest form of a secret."""
+        return len(self._forms[0]) if self._forms else 0
+
+    def redact(self, text: str) -> str:
+        """Returns the text without the secrets."""
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return text
+
+    def redact_bytes(self, content: bytes) -> bytes:
+        """Returns the content without the secrets, if it is text; other content is returned as it is."""
+        if not self._forms or not content:
+            return content
+        try:
+            return self.redact(content.decode()).encode()
+        except UnicodeDecodeError:
+            return content
+
+    def clean(self, value: T) -> T:
+        """Returns a copy of a value, such as an event, without the secrets in its texts; the same value if there are none.
+
+        Definitions of tools are not searched, because they come from the sources and not from a run, nor are pictures and sounds.
+        """
+        if not self._forms:
+            return value
+        text = "\0".join(_texts(value))  # nearly always without a secret, so that nothing has to be copied
+        return self._clean(value) if any(form in text for form in self._forms) else value
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, bytes):
+            return self.redact_bytes(value)
+        if isinstance(value, Mapping):
+            items = {self._clean(name): self._clean(item) for name, item in value.items()}
+            return value if all(value.get(name) is item for name, item in items.items()) else items
+        if isinstance(value, tuple | list):
+            clean = [self._clean(item) for item in value]
+            return value if all(map(_is, clean, value)) else type(value)(clean)
+        names = _fields(type(value))
+        if not names:
+            return value
+        changes = {name: clean for name in names if (clean := self._clean(old := getattr(value, name))) is not old}
+        return _changed(value, changes) if changes else value
+
+
+KNOWN = KnownSecrets()
+"""The secrets of this process."""
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yields all texts of a value that are searched."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _texts(name)
+            yield from _texts(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _texts(item)
+    else:
+        for name in _fields(type(value)):
+            yield from _texts(getattr(value, name))
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """Returns the names of the fields of a dataclass or struct whose values are searched."""
+    if issubclass(kind, Tool | DroppedTool):
+        return ()
+    if issubclass(kind, SelectedTool):
+        return ("reasons",)
+    return tuple(name for name in _all_fields(kind) if not (name == "data" and issubclass(kind, _MEDIA)))
+
+
+def _all_fields(kind: type) -> tuple[str, ...]:
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    return (
+        tuple(field.name for field in dataclasses.fields(kind) if field.init) if dataclasses.is_dataclass(kind) else ()
+    )
+
+
+def _changed(value: Any, changes: Mapping[str, Any]) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **changes)
+    return dataclasses.replace(value, **changes)
+
+
+def _forms(value: str) -> Iterator[str]:
+    """Yields the forms in which a secret may be written."""
+    plain = value.strip()
+    for text in {value, plain}:
+        yield text
+        for ascii_only in (True, False):
+            escaped = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+            yield escaped
+            yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
+        yield repr(text)[1:-1]
+        yield html.escape(text)
+    raw = plain.encode("utf-8", "surrogatepass")
+    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield encoded
+        yield _lower_escapes(encoded)
+    yield raw.hex()
+    yield raw.hex().upper()
+    yield from _base64(raw)
+
+
+def _lower_escapes(text: str) -> str:
+    """Returns a text of a URL with its escapes in small letters: `%2F` becomes `%2f`."""
+    first, *rest = text.split("%")
+    return "%".join([first, *(part[:2].lower() + part[2:] for part in rest)])
+
+
+def _base64(raw: bytes) -> Iterator[str]:
+    """Yields what base64 makes of the secret, alone and within a longer text. There the characters at both ends depend on the
+    neighbours, so they are omitted: three texts are left, for the three places at which the secret may begin."""
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(raw).decode().rstrip("=")
+        for before in range(3):
+            encoded = encode(b"\0" * before + raw).decode()
+            start = -(-before * 8 // 6)
+            end = (before + len(raw)) * 8 // 6
+            if end - start >= _SHORTEST_PART:
+                yield encoded[start:end]
