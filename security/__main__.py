@@ -2,7 +2,8 @@
 [--json FILE]
 
 `kills` prints how much was tried, and counts of damage, which must be 0. `hostile` prints for each hostile input the answer, the
-longest wait of another client, and the growth of memory. The exit status is 1 if anything is wrong.
+longest wait of another client, and the growth of memory. `audit` changes the trail, and looks for planted secrets. The exit
+status is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, hostile, programs, resumes, serves
+from security import approvals, audit, hostile, programs, resumes, serves
 
 
 class Finding(Protocol):
@@ -50,6 +51,11 @@ def kills(options: Options) -> Sequence[Finding]:
     ]
 
 
+def audit_trail(options: Options) -> Sequence[Finding]:
+    """Changes the audit trail at random, and plants secrets in everything that a run sees."""
+    return audit.attacked(quick=options.quick)
+
+
 def hostile_inputs(options: Options) -> Sequence[Finding]:
     """Sends inputs that are too large or too slow, and measures how long another client waits meanwhile."""
     return hostile.played(quick=options.quick)
@@ -67,6 +73,7 @@ def answers_of_people(options: Options) -> Sequence[Finding]:
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
+    "audit": audit_trail,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
     "approvals": answers_of_people,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.doors.commandline import CommandLine
+from toolcaddie.testing import ScriptedUpstream, refuse
 
 FILE = Path("toolcaddie-data") / "toolcaddie.sqlite"
 
@@ -86,6 +87,18 @@ def test_the_trail_is_exported_by_run_principal_and_time(used: CommandLine, tmp_
     file = tmp_path / "trail.jsonl"
     assert used.ok("audit", "export", "--output", file) == ""
     assert lines(file.read_text()) == rows
+
+
+def test_an_error_does_not_repeat_the_key_that_the_server_repeats(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "correct.horse.battery.7"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with ScriptedUpstream(lambda body: refuse(401, f"Incorrect API key provided: {key}"), api_key=None) as upstream:
+        done = toolcaddie("run", "hello", "--catalog", "gym", "--upstream", upstream.base_url, "--model", "gpt-test")
+    assert done.exit_code == 1
+    assert "Incorrect API key provided: [redacted]" in done.stderr
+    assert key not in done.stderr + toolcaddie.ok("audit", "export")
 
 
 REQUIRED: dict[str, Any] = {

@@ -130,7 +130,8 @@ def redact(value: Any, *, _depth: int = 0) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """Returns the text without the known secrets, API keys, bearer tokens, passwords in URLs, and values such as `password: ...`."""
+    """Returns the text without the known secrets, API keys, bearer tokens, passwords in URLs, and values such as
+    `password: ...`."""
     text = redact_keys(text)
     lower = text.lower()
     if "authorization" in lower or "cookie" in lower:
@@ -145,8 +146,8 @@ def redact_text(text: str) -> str:
 
 
 def redact_keys(text: str) -> str:
-    """Returns the text without the known secrets, API keys, and passwords in URLs. For messages and log lines, in which words such
-    as `password:` belong to the sentence."""
+    """Returns the text without the known secrets, API keys, and passwords in URLs. For messages and log lines, in which words
+    such as `password:` belong to the sentence."""
     text = KNOWN.redact(text)
     for mark, key in _KEYS:
         if mark in text:

@@ -75,8 +75,9 @@ def digest_of(request: CallRequest) -> str:
 
 
 class StoredApprovals:
-    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded. `redact`
-    removes secrets from the arguments and reasons that are stored; the digest is that of the exact arguments."""
+    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded.
+
+    `redact` removes secrets from the arguments and reasons that are stored; the digest is that of the exact arguments."""
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from toolcaddie.core.content import Audio, Image, Resource, Video
+from toolcaddie.core.message import RawBody
 from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.tool import Tool
 
@@ -46,6 +47,8 @@ class KnownSecrets:
         self._values: frozenset[str] = frozenset()
         self._forms: tuple[str, ...] = ()
         """Texts to remove, the longest first."""
+        self._beginnings: frozenset[str] = frozenset()
+        """The beginnings of these texts; empty until a stream is split."""
         self.add(*values)
 
     def __repr__(self) -> str:
@@ -59,6 +62,7 @@ class KnownSecrets:
         with self._adding:
             forms = {form for value in new for form in _forms(value)}
             self._values |= new
+            self._beginnings = frozenset()
             self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
 
     @property
@@ -89,25 +93,56 @@ class KnownSecrets:
         """
         if not self._forms:
             return value
-        text = "\0".join(_texts(value))  # nearly always without a secret, so that nothing has to be copied
+        text = "\0".join(self._texts(value))  # nearly always without a secret, so that nothing has to be copied
         return self._clean(value) if any(form in text for form in self._forms) else value
+
+    def _texts(self, value: Any) -> Iterator[str]:
+        """Yields all texts of a value that are searched. A `RawBody` counts as a secret, because reading it would decode the
+        answer of the provider again."""
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, bytes):
+            yield value.decode("utf-8", "replace")
+        elif isinstance(value, RawBody):
+            yield self._forms[0]
+        elif isinstance(value, Mapping):
+            for name, item in value.items():
+                yield from self._texts(name)
+                yield from self._texts(item)
+        elif isinstance(value, tuple | list):
+            for item in value:
+                yield from self._texts(item)
+        else:
+            for name in _fields(value.__class__):
+                yield from self._texts(getattr(value, name))
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, bytes):
             return self.redact_bytes(value)
+        if isinstance(value, RawBody):
+            return RawBody(wire=value.wire, fields=lambda: self._clean(value.fields))
         if isinstance(value, Mapping):
             items = {self._clean(name): self._clean(item) for name, item in value.items()}
             return value if all(value.get(name) is item for name, item in items.items()) else items
         if isinstance(value, tuple | list):
             clean = [self._clean(item) for item in value]
             return value if all(map(_is, clean, value)) else type(value)(clean)
-        names = _fields(type(value))
+        names = _fields(value.__class__)
         if not names:
             return value
         changes = {name: clean for name in names if (clean := self._clean(old := getattr(value, name))) is not old}
         return _changed(value, changes) if changes else value
+
+    def split(self, text: str) -> tuple[str, str]:
+        """Returns the part of a streamed text that may be shown, and its end that may be the beginning of a secret."""
+        if self._forms and not self._beginnings:
+            self._beginnings = frozenset(form[:size] for form in self._forms for size in range(1, len(form)))
+        for size in range(min(len(text), self.longest - 1), 0, -1):
+            if text[-size:] in self._beginnings:
+                return text[:-size], text[-size:]
+        return text, ""
 
 
 KNOWN = KnownSecrets()
@@ -116,24 +151,6 @@ KNOWN = KnownSecrets()
 
 def _is(one: object, other: object) -> bool:
     return one is other
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yields all texts of a value that are searched."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, bytes):
-        yield value.decode("utf-8", "replace")
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _texts(name)
-            yield from _texts(item)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _texts(item)
-    else:
-        for name in _fields(type(value)):
-            yield from _texts(getattr(value, name))
 
 
 @cache

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from toolcaddie.core.events import Emit, RunEvent
+from toolcaddie.core.events import ClientCallDelta, Emit, RunEvent, TextDelta
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventSink
 from toolcaddie.util.log import Logger
@@ -22,7 +22,8 @@ class EventBus:
     The trail comes first, and a run fails if the trail cannot write its event. Failures of other sinks and of subscribers are
     logged and do not affect the answer. The listener of a single run comes last, so it receives only what is already recorded.
 
-    The trail redacts what it stores. All others receive events without the secrets that this process knows.
+    The trail redacts what it stores. All others receive events without the secrets that this process knows. Pieces of a streamed
+    answer reach the listener of the run as they are sent to its caller; all others receive only their text (`_AnswerText`).
     """
 
     def __init__(self, trail: EventSink | None, sinks: Sequence[EventSink] = ()) -> None:
@@ -37,23 +38,20 @@ class EventBus:
     def emitter(self, live: Listener | None = None) -> Emit:
         """Returns the function to which a run passes its events. `live`: a listener that receives the events of this run
         alone."""
-        trail = self._trail
+        trail, answer = self._trail, _AnswerText()
 
         async def emit(event: RunEvent) -> None:
             if trail is not None:
                 await trail.emit(event)
             if not (self._sinks or self._subscribers or live):
                 return
-            event = KNOWN.clean(event)
-            for sink in self._sinks:
-                try:
-                    await sink.emit(event)
-                except Exception:  # a broken sink of telemetry must not take the answer away
-                    log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
-            if self._subscribers:
-                await self._tell_subscribers(event)
+            clean_event = KNOWN.clean(event)
+            if self._sinks or self._subscribers:
+                for piece in answer.pieces(event, clean_event):
+                    await self._tell_sinks(piece)
+                    await self._tell_subscribers(piece)
             if live is not None:
-                await live(event)
+                await live(clean_event)
 
         return emit
 
@@ -69,9 +67,35 @@ class EventBus:
             rest.remove(listener)
             self._subscribers = tuple(rest)
 
+    async def _tell_sinks(self, event: RunEvent) -> None:
+        for sink in self._sinks:
+            try:
+                await sink.emit(event)
+            except Exception:  # a broken sink of telemetry must not take the answer away
+                log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
+
     async def _tell_subscribers(self, event: RunEvent) -> None:
         for listener in self._subscribers:
             try:
                 await listener(event)
             except Exception:  # the same holds for a stranger who only looks on
                 log.exception("subscriber_failed", event_kind=type(event).__name__)
+
+
+class _AnswerText:
+    """The text of a streamed answer for those who only look on. A secret may arrive in pieces, so a piece that ends with the
+    beginning of a secret is withheld until more of the text is there."""
+
+    def __init__(self) -> None:
+        self._withheld = ""
+
+    def pieces(self, event: RunEvent, clean_event: RunEvent) -> Sequence[RunEvent]:
+        """Returns what to pass on for an event, in order."""
+        match event:
+            case TextDelta():
+                text, self._withheld = KNOWN.split(KNOWN.redact(self._withheld + event.text))
+                return [TextDelta(run_id=event.run_id, text=text)] if text else []
+            case ClientCallDelta():  # the whole call comes with the answer
+                return []
+        text, self._withheld = self._withheld, ""
+        return [TextDelta(run_id=event.run_id, text=text), clean_event] if text else [clean_event]

@@ -74,7 +74,7 @@ def configure_logging(*, json: bool = False, level: str = "info", redact: Callab
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 *_rendering(json),
-                lambda _logger, _method, line: redact(line),
+                lambda _logger, _method, line: redact(str(line)),
             ],
         )
     )

@@ -77,7 +77,7 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
-    """Prints the report, without secrets, to stderr as text or JSON. It is never printed to stdout, which contains only results."""
+    """Prints the report, without secrets, to stderr as text or JSON. Nothing is printed to stdout, which has only results."""
     if as_json:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:

@@ -59,8 +59,8 @@ def problem(
 
 
 def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
-    """Returns the problem that tells a client of an error, without secrets. If the run may have called a tool, the problem forbids automatic
-    retries. `own_upstream_key`: True if the upstream was asked with the operator's key."""
+    """Returns the problem that tells a client of an error, without secrets. If the run may have called a tool, the problem
+    forbids automatic retries. `own_upstream_key`: True if the upstream was asked with the operator's key."""
     if isinstance(error, ToolcaddieError):
         answer = _problem_of_error(error, own_upstream_key=own_upstream_key)
     else:
