@@ -6,13 +6,14 @@ an invalid option, setting, catalog or request; 130 an interruption with Ctrl-C.
 
 from __future__ import annotations
 
+import importlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import (
     ConfigError,
     ProviderError,
@@ -82,10 +83,16 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:
             error["attempts"] = [attempt_json(attempt) for attempt in failure.attempts]
-        echo_json(redact_keys(json.dumps({"error": error}, ensure_ascii=False)), err=True)
+        echo_json(_without_secrets(json.dumps({"error": error}, ensure_ascii=False)), err=True)
     else:
         echo("error: ", err=True, nl=False, fg="red", bold=True)
-        echo(redact_keys(failure.message), err=True)
+        echo(_without_secrets(failure.message), err=True)
+
+
+def _without_secrets(text: str) -> str:
+    """Returns a message without secrets. The code that removes them is loaded here, because `--help` must not wait for it."""
+    redact_keys: Callable[[str], str] = importlib.import_module("toolcaddie.audit.redact").redact_keys
+    return redact_keys(text)
 
 
 def attempt_json(attempt: Any) -> dict[str, Any]:
