@@ -122,8 +122,13 @@ class Chain:
 def read_head(connection: Connection, *, lock: bool = False) -> tuple[Head, bytes | None]:
     """Returns the head and its seal. `lock`: other transactions that lock it wait until this one ends. Raises `ChainError` if
     there is no head."""
-    locked = lock and connection.dialect.name == "postgresql"
-    row = connection.exec_driver_sql(f"{_READ} FOR UPDATE" if locked else _READ).first()
+    if (
+        lock and connection.dialect.name == "sqlite"
+    ):  # the transaction has the lock; SQLAlchemy would take ten times the time
+        driver: Any = connection.connection.driver_connection
+        row = driver.execute(_READ).fetchone()
+    else:
+        row = connection.exec_driver_sql(f"{_READ} FOR UPDATE" if lock else _READ).first()
     if row is None:
         raise ChainError(f"the head of the trail is missing; {_ADVICE}")
     trail, first, position, link, key_id, seal = row
