@@ -47,6 +47,8 @@ class KnownSecrets:
         self._values: frozenset[str] = frozenset()
         self._forms: tuple[str, ...] = ()
         """Texts to remove, the longest first."""
+        self._starts: frozenset[str] = frozenset()
+        """The first characters of each of these texts."""
         self._beginnings: frozenset[str] = frozenset()
         """The beginnings of these texts; empty until a stream is split."""
         self.add(*values)
@@ -60,10 +62,12 @@ class KnownSecrets:
         if not new:
             return
         with self._adding:
-            forms = {form for value in new for form in _forms(value)}
+            forms = {*self._forms, *(form for value in new for form in _forms(value))}
             self._values |= new
+            # First, so that a thread that sees the new forms sees their beginnings too.
+            self._starts = frozenset(form[:SHORTEST] for form in forms)
             self._beginnings = frozenset()
-            self._forms = tuple(sorted({*self._forms, *forms}, key=lambda form: (-len(form), form)))
+            self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
     @property
     def longest(self) -> int:
@@ -72,10 +76,19 @@ class KnownSecrets:
 
     def redact(self, text: str) -> str:
         """Returns the text without the secrets."""
+        if not self._may_hold(text):
+            return text
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REDACTED)
         return text
+
+    def _may_hold(self, text: str) -> bool:
+        """Returns False if no secret is in the text. It looks at each place of a short text, which takes less time than to search
+        for each of many forms."""
+        if len(text) >= len(self._forms):
+            return bool(self._forms)
+        return any(text[place : place + SHORTEST] in self._starts for place in range(len(text) - SHORTEST + 1))
 
     def redact_bytes(self, content: bytes) -> bytes:
         """Returns the content without the secrets, if it is text; other content is returned as it is."""
@@ -94,7 +107,8 @@ class KnownSecrets:
         if not self._forms:
             return value
         text = "\0".join(self._texts(value))  # nearly always without a secret, so that nothing has to be copied
-        return self._clean(value) if any(form in text for form in self._forms) else value
+        is_clean = not self._may_hold(text) or not any(form in text for form in self._forms)
+        return value if is_clean else self._clean(value)
 
     def _texts(self, value: Any) -> Iterator[str]:
         """Yields all texts of a value that are searched. A `RawBody` counts as a secret, because reading it would decode the
