@@ -95,4 +95,4 @@ async def test_a_source_that_is_exchanged_during_the_question_never_runs() -> No
         result = await runtime.run("pay")
     (message,) = [message for message in result.messages if message.role == "tool"]
     assert paid == []
-    assert "replaced by another tool" in message.text
+    assert "pay has changed since a person was asked" in message.text

@@ -23,7 +23,7 @@ from toolcaddie.control.visibility import may_use
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.call_request import CallRequest
-from toolcaddie.core.catalog import View
+from toolcaddie.core.catalog import View, tool_digest
 from toolcaddie.core.control import Decision
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import ApprovalClosed, CallDecided, Emit
@@ -74,6 +74,8 @@ class Admitted(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
     whole: bool = False
     """True: a program makes the call, and reads the whole result."""
+    approved: bool = False
+    """True: the call runs because a person approved it, and only with the tool that the person was asked about."""
 
 
 async def admit(
@@ -88,7 +90,12 @@ async def admit(
         return replace(pending, result=call)
     tool = context.view.get(call.name)
     if tool is None or not may_use(tool, context.principal):
-        return replace(pending, result=unknown_tool(call.name, context.view))
+        return replace(
+            pending,
+            result=changed_tool(call.name) if pending.tool_digest else unknown_tool(call.name, context.view),
+        )
+    if pending.tool_digest and pending.tool_digest != tool_digest(tool):
+        return replace(pending, result=changed_tool(call.name))
     if tool.source == CLIENT_SOURCE:
         return replace(pending, call=call, waiting="client")
     arguments = await arguments_of(call, tool, bounds=gates.bounds)
@@ -98,11 +105,21 @@ async def admit(
     decision = await _recorded_decision(request, arguments, gates, emit)
     if decision.verdict == "deny":
         return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
-    if decision.verdict == "ask" or pending.approval:
+    approved = decision.verdict == "ask" or bool(pending.approval)
+    if approved:
         unapproved = await _approval_gate(pending, request, decision, gates, emit)
         if unapproved is not None:
             return unapproved
-    return Admitted(call=call, tool=tool, arguments=arguments.values, whole=bool(pending.program))
+    return Admitted(call=call, tool=tool, arguments=arguments.values, whole=bool(pending.program), approved=approved)
+
+
+def changed_tool(name: str) -> ToolResult:
+    """Returns the result of a call whose tool is not the one that a person was asked about."""
+    return failed(
+        f"{name} has changed since a person was asked about this call, so the answer does not count and the call did not run. "
+        "Call the tool as it is now, and a new question is asked.",
+        "denied",
+    )
 
 
 async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collection[str]) -> ToolCall | ToolResult:
@@ -171,7 +188,9 @@ async def _put_question(
     if equal is not None and equal.run_id == approval.run_id:
         equal = None  # two equal calls of one run are two questions
     if equal is not None and equal.status == "open":
-        return replace(pending, waiting="approval", decision=decision, approval=equal.id)
+        return replace(
+            pending, waiting="approval", decision=decision, approval=equal.id, tool_digest=tool_digest(request.tool)
+        )
     if equal is not None and equal.status == "approved":
         with suppress(RequestError):  # another call uses it at this moment, so there is a question for this one
             await _used(equal, request, gates)
@@ -179,7 +198,9 @@ async def _put_question(
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
         await gates.approvals.open(approval)
-        return replace(pending, waiting="approval", decision=decision, approval=approval.id)
+        return replace(
+            pending, waiting="approval", decision=decision, approval=approval.id, tool_digest=tool_digest(request.tool)
+        )
     answered = replace(approval, status="approved" if approved else "refused", answered=gates.clock())
     await emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
     return None if approved else _refusal(pending)

@@ -18,8 +18,8 @@ ApprovalStatus = Literal["open", "approved", "refused", "expired", "used"]
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """A question about a call, and its answer. An approval is valid for one call with exactly these arguments, and only under the
-    version of the policy that asked."""
+    """A question about a call, and its answer. An approval is valid for one call with exactly these arguments, and only as long
+    as the tool is the same and the version of the policy that asked is in force."""
 
     id: str
     run_id: str

@@ -271,6 +271,11 @@ def _grouped(catalog: Catalog) -> Sequence[tuple[int, ...]]:
     return [tuple(group) for group in groups]
 
 
+def tool_digest(tool: Tool) -> str:
+    """Returns a digest of everything that a tool declares: its name, source, description, schemas and annotations."""
+    return _digest(tool).hex()
+
+
 def check_tool(tool: Tool, *, schemas: bool = True) -> None:
     """Raises `CatalogError`, naming source and tool, unless the definition can be sent to a provider. `schemas=False`: only
     checks that there is a name."""

@@ -202,6 +202,8 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the call of `run_program` whose program makes this call; empty: the model makes it."""
     began: float = 0.0
     """For a call of `run_program`: the time at which its program began, in seconds since the epoch."""
+    tool_digest: str = ""
+    """Digest of the tool as it was when a person was asked about the call. The call runs only if the tool is still the same."""
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]

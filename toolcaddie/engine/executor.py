@@ -15,10 +15,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from toolcaddie.control.admission import Admitted
+from toolcaddie.control.admission import Admitted, changed_tool
+from toolcaddie.core.catalog import tool_digest
 from toolcaddie.core.events import CallFinished, CallProgressed, Emit
 from toolcaddie.core.run import Limits, RunContext
-from toolcaddie.core.tool import ToolCall, ToolResult, failed
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import CallNext, Invocation, Middleware, ToolSource
 from toolcaddie.util.log import Logger
@@ -53,6 +54,7 @@ class Executor:
                     ),
                     whole=admitted.whole,
                     seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
+                    approved=admitted.approved,
                 )
             )
         finally:
@@ -69,8 +71,13 @@ class Executor:
 
     @staticmethod
     async def _call_source(source: ToolSource, invocation: Invocation) -> ToolResult:
-        """Calls the source. An exception of the source becomes a failed result for the model, and its traceback is logged."""
+        """Calls the source. An exception of the source becomes a failed result for the model, and its traceback is logged.
+
+        An approved call is compared with the source's current tool here, at the last moment: nothing is awaited in between.
+        """
         try:
+            if invocation.approved and not _has_tool(source, invocation.tool):
+                return changed_tool(invocation.tool.name)
             result: Any = await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
             if isinstance(result, ToolResult):
                 return result
@@ -78,6 +85,12 @@ class Executor:
         except Exception as error:  # a source may raise anything; the model gets a result, the log the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
             return failed(KNOWN.redact(f"{invocation.tool.name} failed: {type(error).__name__}: {error}")[:2000])
+
+
+def _has_tool(source: ToolSource, tool: Tool) -> bool:
+    """Returns True if the source has the tool exactly as it is here."""
+    current = next((current for current in source.tools() if current.name == tool.name), None)
+    return current is tool or (current is not None and tool_digest(current) == tool_digest(tool))
 
 
 class _Progress:

@@ -75,6 +75,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     """Timeout of the call."""
     whole: bool = False
     """True: a program reads the result, so it is not cut."""
+    approved: bool = False
+    """True: a person approved the call. It runs only if the source still has exactly this tool."""
 
 
 CallNext = Callable[[Invocation], Awaitable[ToolResult]]
