@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -41,13 +43,25 @@ def _parts(value: Any, depth: int) -> Iterator[bytes]:
     inner = inspect.unwrap(value) if callable(value) else value
     inner = getattr(inner, "__func__", inner)
     code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__call__", None), "__code__", None)  # noqa: B004
-    yield f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', type(inner).__qualname__)}".encode()
+    yield f"{_module_of(inner)}.{getattr(inner, '__qualname__', type(inner).__qualname__)}".encode()
     if code is not None:
         cells = [cell.cell_contents for cell in getattr(inner, "__closure__", None) or () if _is_set(cell)]
         defaults = (getattr(inner, "__defaults__", None), tuple((getattr(inner, "__kwdefaults__", None) or {}).items()))
         yield from _each(
             (code, defaults, *(cell for cell in cells if isinstance(cell, _PLAIN) or callable(cell))), depth
         )
+
+
+def _module_of(value: Any) -> str:
+    """Returns the name of a function's module; of a script's function the name by which the script can be imported, so that an
+    approval still holds if another process imports it."""
+    name = getattr(value, "__module__", None) or ""
+    if name != "__main__":
+        return name
+    main = sys.modules["__main__"]
+    if spec := getattr(main, "__spec__", None):
+        return str(spec.name)
+    return Path(getattr(main, "__file__", None) or name).stem
 
 
 def _each(values: Any, depth: int) -> Iterator[bytes]:
