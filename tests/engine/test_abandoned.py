@@ -19,6 +19,7 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import create_engine
 
+from tests.engine.paying import pay
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
@@ -41,44 +42,30 @@ LEASE = 0.3
 PATIENT = 2.0
 """Lease for processes that must notice a heartbeat every tenth of a second on a busy machine."""
 
-PROCESS = '''
+PROCESS = """
 import asyncio, sys
 from pathlib import Path
 
-from toolcaddie import Runtime, tool
+from tests.engine import paying
+from toolcaddie import Runtime
 from toolcaddie.audit.trail import Trail
-from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
 
-url, log, verb, place = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-
-
-def wait_here():
-    print("here", flush=True)
-    sys.stdin.readline()
-
-
-@tool
-def pay(to: str) -> str:
-    """Pay somebody."""
-    with log.open("a") as file:
-        file.write(to + "\\n")
-    if place == "tool":
-        wait_here()
-    return "paid " + to
+url, verb = sys.argv[1], sys.argv[3]
+paying.paid, paying.waits = Path(sys.argv[2]), sys.argv[4] == "tool"
 
 
 async def main():
     async with Database(url, lease=0.3) as database:
         async def hangs(request):
             await database.events.flush()
-            wait_here()
+            paying.wait_here()
             return say("done")
 
         script = [hangs] if verb == "resume" else [call("pay", {"to": "ann"}, call_id="c1"), hangs]
-        options = dict(sources=[pay], trail=Trail(database.events), documents=database.store)
+        options = dict(sources=[paying.pay], trail=Trail(database.events), documents=database.store)
         runtime = Runtime(provider=ScriptedProvider(script), **options)
         try:
             await (runtime.resume("r", approvals={"c1": True}) if verb == "resume" else runtime.run("pay", run_id="r"))
@@ -87,7 +74,7 @@ async def main():
 
 
 asyncio.run(main())
-'''
+"""
 
 
 class Child:
@@ -134,19 +121,15 @@ def stop_between_two_writes(pid: int, path: Path) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-async def paused(folder: Path) -> str:
-    """A database with one run that waits for an approval; its URL."""
+async def paused(folder: Path, asked: Any = pay) -> str:
+    """A database with one run that waits for an approval of a call of `asked`; its URL."""
     url = f"sqlite:///{folder}/x.sqlite"
     async with Database(url) as database:
-        runtime, _ = runtime_over(database, call("pay", {"to": "ann"}, call_id="c1"), policy=AsksAlways())
+        runtime, _ = runtime_over(
+            database, call("pay", {"to": "ann"}, call_id="c1"), sources=[asked], policy=AsksAlways()
+        )
         assert (await runtime.run("pay ann", run_id="r")).status == "pending"
     return url
-
-
-@tool
-def pay(to: str) -> str:
-    """Pay somebody."""
-    raise AssertionError("was paid a second time")
 
 
 @tool(name="pay", read_only=True)
@@ -251,7 +234,7 @@ async def test_a_run_whose_end_was_not_recorded_gives_its_answer_again_without_a
             if isinstance(event, RunFinished):
                 raise AuditError("the disk is full")
 
-    url = await paused(tmp_path)
+    url = await paused(tmp_path, look)
     async with Database(url) as database:
         runtime, _ = runtime_over(database, say("done"), sources=[look], trail=FailsAtTheEnd())
         with pytest.raises(AuditError):
