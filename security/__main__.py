@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, hostile, programs, resumes, serves
+from security import approvals, audit, hostile, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -71,12 +71,18 @@ def answers_of_people(options: Options) -> Sequence[Finding]:
     return approvals.attacked(quick=options.quick)
 
 
+def hidden_tools(options: Options) -> Sequence[Finding]:
+    """Asks in random worlds for tools that a policy, a role, a scope, a tag or a bot hides."""
+    return worlds.attacked(quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
     "approvals": answers_of_people,
+    "worlds": hidden_tools,
 }
 
 

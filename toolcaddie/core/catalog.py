@@ -239,9 +239,9 @@ class View:
     def narrowed(self, mask: Mask | Iterable[bool]) -> View:
         """Returns a view of the tools that both this view and `mask` show."""
         narrower = View(catalog=self.catalog, mask=bytes(mask), shadowed=self.shadowed)
-        if self.mask is None:
+        if self.mask is None or narrower.mask is None:
             return narrower
-        return View(catalog=self.catalog, mask=_both(self.mask, bytes(mask)), shadowed=self.shadowed)
+        return View(catalog=self.catalog, mask=_both(self.mask, narrower.mask), shadowed=self.shadowed)
 
 
 def _both(first: Mask, second: Mask) -> Mask:
