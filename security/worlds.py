@@ -1,8 +1,8 @@
 """Random worlds: what a policy hides from a caller leaves no trace in anything that caller or model can read, and never runs.
 
-A world has random tools, rules, roles, scopes, tags, bots and channels, and one caller. A model and an application ask for all of its
-tools in every way: by exact and almost exact names, in words, and from programs. Then the same is asked in a world without the hidden
-tools. Both answers must be equal in every character, so that suggestions, reasons, counts, scores and orders show nothing either.
+A world has random tools, rules, roles, scopes, tags, bots and channels, and one caller. A model and an application ask for all of
+its tools in every way: by exact and almost exact names, in words, from programs. Then the same is asked in a world without
+the hidden tools. Both answers must be equal in every character: suggestions, reasons, counts, scores and orders too.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ CONDITIONS = (
     'principal in Tenant::"acme"',
     'principal in Channel::"mcp"',
 )
+META = (LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL, REQUEST_MORE_TOOLS)
 SCOPES = ("action", 'action == Action::"see"', 'action == Action::"call"', 'action == Action::"call_unasked"')
 
 
@@ -243,7 +244,13 @@ async def _shown(
         bots={"shop": shop, "desk": Bot()},
         default_bot="shop",
         approver=_Yes(),
-        preset=replace(chosen, programs="always", limits=replace(chosen.limits, rounds=None, calls=None)),
+        preset=replace(
+            chosen,
+            meta=META,
+            selection=replace(chosen.selection, whole_if_it_fits=False),
+            programs="always",
+            limits=replace(chosen.limits, rounds=None, calls=None),
+        ),
         programs=programs,
     )
     request = RunRequest(
@@ -255,6 +262,8 @@ async def _shown(
     )
     shown: list[tuple[bool, str]] = []
     async with runtime:
+        await runtime.warm()
+        await runtime.prepare()
         shown.append((False, repr([each.name for each in runtime.view(request)])))
         shown.append((False, _plain(runtime.select(request))))
         shown.append((False, _plain(runtime.preview(request))))
@@ -306,7 +315,7 @@ def _misspelt(name: str) -> str:
 def _script(*, exact: bool) -> Sequence[Any]:
     """Returns a model's answers that ask for every tool in every way."""
     names = [name if exact else _misspelt(name) for name in NAMES]
-    lines = "\n".join(f"try:\n    print({name}())\nexcept Exception as e:\n    print(e)" for name in names)
+    lines = "\n".join(f"try:\n    print(await {name}())\nexcept Exception as e:\n    print(e)" for name in names)
     return [
         calls((LIST_TOOLS, {}), *((LIST_TOOLS, {"category": each}) for each in (*CATEGORIES, "salarie"))),
         calls(*((SEARCH_TOOLS, {"query": query}) for query in ("freeze member", "invoice", "salaries"))),
@@ -315,7 +324,7 @@ def _script(*, exact: bool) -> Sequence[Any]:
         calls((REQUEST_MORE_TOOLS, {"categories": list(CATEGORIES), "reason": "all"})),
         calls((REQUEST_MORE_TOOLS, {"query": "list salaries and refund invoices", "reason": "all"})),
         calls(*((name, {}) for name in names)),
-        *(calls(("run_program", {"code": f"print({name}())"})) for name in names[1:4:2]),
+        *(calls(("run_program", {"code": f"print(await {name}())"})) for name in names[1:4:2]),
         calls(("run_program", {"code": lines})),
     ]
 
