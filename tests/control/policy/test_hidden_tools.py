@@ -17,15 +17,7 @@ def goals() -> Sequence[Goal]:
     return worlds.played(24)
 
 
-def test_hidden_tools_are_neither_named_nor_run_in_random_worlds(goals: Sequence[Goal]) -> None:
-    for goal in goals:
-        assert goal.met or "differs" in goal.name, goal.line()
-
-
-@pytest.mark.xfail(
-    strict=True, reason="the score of the only visible tool shows that others are hidden (docs/security.md)"
-)
-def test_answers_are_those_of_a_world_without_the_hidden_tools(goals: Sequence[Goal]) -> None:
+def test_hidden_tools_are_not_named_do_not_run_and_change_no_answer_in_random_worlds(goals: Sequence[Goal]) -> None:
     for goal in goals:
         assert goal.met, goal.line()
 

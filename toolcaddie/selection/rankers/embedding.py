@@ -62,6 +62,8 @@ _LEAST_AHEAD = 0.35
 """Lead of the best tool over that tool up to which the words are not certain at all."""
 _AHEAD = 0.6
 """Lead from which the words are as certain as their cosine."""
+_ROUNDING = 1e-5
+"""Lead over the median tool that is only an error of rounding: products of different sizes are rounded differently."""
 
 
 def _always(text: str) -> bool:
@@ -136,6 +138,7 @@ class Embedding:
         cosines = self._rows.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
         near: Floats = np.maximum(cosines - self._usual(request, visible), np.float32(0.0))
+        near[near < _ROUNDING] = 0.0
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
