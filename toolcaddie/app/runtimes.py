@@ -24,6 +24,7 @@ from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.control.answers import SameAnswer
 from toolcaddie.control.bots import Bots
+from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.events import SourceStatus
@@ -31,7 +32,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.engine import Programs
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
-from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, Provider, Store, ToolSource
+from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, Policy, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -92,7 +93,7 @@ def runtime_of(
         embedder=embedder,
         patience=settings.embedding.patience,
         rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
-        policy=one_of("policy", settings.policy, registry, parts),
+        policy=policy_of(settings, registry, parts),
         approval_expiry=duration_seconds(settings.approvals.expiry),
         programs=_programs(settings, registry, parts),
         approver=_approver(settings, registry, parts),
@@ -105,6 +106,11 @@ def runtime_of(
         categories=settings.catalog.categories,
         replace_reserved=settings.catalog.replace_reserved,
     )
+
+
+def policy_of(settings: Settings, registry: Registry, parts: Parts) -> Policy:
+    """Returns the policy of the settings; the shipped rules if they name none."""
+    return one_of("policy", settings.policy, registry, parts) or CedarPolicy()
 
 
 def _programs(settings: Settings, registry: Registry, parts: Parts) -> Programs | None:

@@ -24,6 +24,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import ApprovalClosed, Emit
 from toolcaddie.core.run import PendingCall
 from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.tool import Tool
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import ApprovalStore, Store
 from toolcaddie.util.replacing import replace
@@ -48,11 +49,32 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         digest=digest_of(request),
         policy_version=decision.policy_version,
         principal=request.context.principal,
+        subject=_subject(request),
         reason=decision.reason,
         rule=decision.rule,
         taint=request.state.taint,
         created=now,
         expires=now + expiry,
+    )
+
+
+def _subject(request: CallRequest) -> Tool:
+    """Returns the tool without its texts. Of its schema, the types of the arguments of this call are left."""
+    tool = request.tool
+    properties = tool.input_schema.get("properties") or {}
+    types = {
+        name: {"type": schema["type"]}
+        for name, schema in properties.items()
+        if name in request.arguments and isinstance(schema, Mapping) and "type" in schema
+    }
+    return Tool(
+        name=tool.name,
+        input_schema={"properties": types},
+        category=tool.category,
+        source=tool.source,
+        annotations=tool.annotations,
+        tags=tool.tags,
+        untrusted=tool.untrusted,
     )
 
 
@@ -125,7 +147,7 @@ class StoredApprovals:
     ) -> Approval:
         value, approval = await self._stored(tenant, approval_id)
         if approval.status != "open":
-            raise RequestError(_not_open(approval), param="approval", code="approval_closed")
+            raise RequestError(closed(approval), param="approval", code="approval_closed")
         answered = replace(
             approval,
             status="approved" if approved else "refused",
@@ -150,13 +172,13 @@ class StoredApprovals:
         if problem := mismatch(approval, digest=digest, policy_version=policy_version):
             raise RequestError(problem, param="approval", code="approval_invalid")
         if approval.status != "approved":
-            raise RequestError(_not_open(approval), param="approval", code="approval_closed")
+            raise RequestError(closed(approval), param="approval", code="approval_closed")
         return await self._changed(replace(approval, status="used", used_by=used_by), expected=value)
 
     async def _stored(self, tenant: str, approval_id: str) -> tuple[bytes, Approval]:
         value = await self._store.get(_KIND, _key(tenant, approval_id))
         if value is None:
-            raise RequestError(f"there is no approval {approval_id[:80]!r}", param="approval", code="unknown_approval")
+            raise unknown_approval(approval_id)
         return value, self._decoded(value)
 
     async def _changed(self, approval: Approval, *, expected: bytes) -> Approval:
@@ -257,7 +279,7 @@ def _check_answer(approval: Approval | None, *, approved: bool, call_id: str) ->
     if approval is None or approval.status == "expired":
         raise RequestError(f"the question about {call_id} has expired; {remedy}", param="approvals", code="expired")
     if approval.status != "open" and approved != (approval.status != "refused"):
-        raise RequestError(_not_open(approval), param="approvals", code="approval_closed")
+        raise RequestError(closed(approval), param="approvals", code="approval_closed")
 
 
 def _answered_call(
@@ -273,7 +295,12 @@ def _answered_call(
     return item if approval.status == "open" and answer is None else replace(item, waiting="")
 
 
-def _not_open(approval: Approval) -> str:
+def unknown_approval(approval_id: str) -> RequestError:
+    return RequestError(f"there is no approval {approval_id[:80]!r}", param="approval", code="unknown_approval")
+
+
+def closed(approval: Approval) -> str:
+    """Returns the state of a question as the reason why it cannot be answered or used now."""
     by = f" by {approval.answered_by.id}" if approval.answered_by else ""
     match approval.status:
         case "open":

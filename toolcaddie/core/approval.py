@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from toolcaddie.core.control import Principal
-from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.util.replacing import replace
 
 EXPIRY_SECONDS = 30 * 86_400.0
@@ -33,6 +33,9 @@ class Approval(Struct, frozen=True, kw_only=True):
     policy_version: str
     principal: Principal
     """Owner of the run."""
+    subject: Tool | None = None
+    """The tool without its texts, as rules see it that say who may approve. None: the question is from an older version of
+    Toolcaddie."""
     reason: str = ""
     """Reason given by the policy."""
     rule: str = ""

@@ -3,7 +3,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 
 from __future__ import annotations
 
-from toolcaddie.ports.control import ApprovalStore, Approver, Policy
+from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
 from toolcaddie.ports.programs import Interpreter, ProgramSession, ProgramTool
@@ -33,6 +33,7 @@ from toolcaddie.ports.tools import (
 __all__ = [
     "ApprovalStore",
     "Approver",
+    "ApproverPolicy",
     "CacheStore",
     "CallNext",
     "CallWrapper",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcaddie.core.approval import Approval, ApprovalStatus
 from toolcaddie.core.call_request import CallRequest
@@ -25,6 +25,16 @@ class Policy(Protocol):
 
     async def decide(self, request: CallRequest) -> Decision:
         """Returns the decision on one call, before it runs: allow, deny or ask a person."""
+        ...
+
+
+@runtime_checkable
+class ApproverPolicy(Protocol):
+    """A policy that also says who may approve calls. Under any other, everybody of the tenant may, but nobody a call of their
+    own."""
+
+    def approver_decision(self, approval: Approval, person: Principal) -> Decision:
+        """Returns whether this person may approve this call: allow, or deny with a reason. `person` is not the one who asked."""
         ...
 
 

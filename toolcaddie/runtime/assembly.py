@@ -13,6 +13,7 @@ from toolcaddie import learning
 from toolcaddie.audit.redact import redact
 from toolcaddie.control.admission import Gates, wrappers_of
 from toolcaddie.control.approvals import StoredApprovals
+from toolcaddie.control.approvers import JudgedApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.results.held import HeldResults
@@ -35,7 +36,6 @@ from toolcaddie.inputs.parts import (
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools
 from toolcaddie.ports import (
-    ApprovalStore,
     Approver,
     CacheStore,
     Classifier,
@@ -220,8 +220,8 @@ class Assembly:
         self.model = model or entry.model
         self.tool_config = config
         self.preset = default_preset
-        self.approvals: ApprovalStore = gates.approvals
-        """The questions that policies ask, and their answers."""
+        self.approvals = JudgedApprovals(gates.approvals, policy)
+        """The questions that policies ask, and their answers. A person answers only what the policy lets this person approve."""
         self._bots = known_bots
         self._models = models
         self._views = views

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolcaddie.control.decisions import joined
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask, View
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.ports import Policy
+from toolcaddie.ports import ApproverPolicy, Policy
 
 
 class EveryPolicy:
@@ -31,3 +32,9 @@ class EveryPolicy:
     async def decide(self, request: CallRequest) -> Decision:
         """Asks every policy, even after a deny, because each may count the calls it has judged."""
         return joined([await policy.decide(request) for policy in self._policies])
+
+    def approver_decision(self, approval: Approval, person: Principal) -> Decision:
+        """Joins the decisions of the policies that say who may approve; without such a policy, everybody may."""
+        judges = [policy for policy in self._policies if isinstance(policy, ApproverPolicy)]
+        everybody = Decision(verdict="allow")
+        return joined([everybody, *(policy.approver_decision(approval, person) for policy in judges)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,21 +12,27 @@ from typing import Any
 import click
 
 from toolcaddie.app.build import opened
+from toolcaddie.app.runtimes import host_parts, policy_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
+from toolcaddie.control.approvers import Answered, JudgedApprovals
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.registry import Registry
 from toolcaddie.util.text import visible_line
 
 _ARGUMENTS_SHOWN = 80
+_ALL = sys.maxsize
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant whose approvals are meant.")
+run_option = click.option("--run", "run_id", metavar="RUN_ID", help="All open questions of this run.")
 reason_option = click.option("--reason", default="", help="Why; it is recorded with the answer.")
 
 
@@ -101,35 +108,43 @@ def show(common: Common, approval_id: str, tenant: str, database_url: str | None
 
 @command.command(
     "approve",
-    epilog='\b\nExamples:\n  toolcaddie approvals approve approval_0123 --reason "agreed by phone"',
+    epilog="\b\nExamples:\n"
+    '  toolcaddie approvals approve approval_0123 --reason "agreed by phone"\n'
+    "  toolcaddie approvals approve --run run_0123",
 )
-@click.argument("approval_ids", nargs=-1, required=True)
+@click.argument("approval_ids", nargs=-1)
+@run_option
 @reason_option
 @tenant_option
 @database_option
 @json_option
 @click.pass_obj
-def approve(common: Common, /, approval_ids: tuple[str, ...], **options: Any) -> None:
-    """Approve the calls of APPROVAL_IDS: each may run once, with exactly its arguments."""
-    _answer(common, approval_ids, approved=True, **options)
+def approve(common: Common, /, **options: Any) -> None:
+    """Approve the calls of APPROVAL_IDS: each may run once, with exactly its arguments.
+
+    The policy says who may approve (`policy.approvers`). Nobody may approve a call of their own.
+    """
+    _answer(common, approved=True, **options)
 
 
 @command.command("deny", epilog="\b\nExamples:\n  toolcaddie approvals deny approval_0123")
-@click.argument("approval_ids", nargs=-1, required=True)
+@click.argument("approval_ids", nargs=-1)
+@run_option
 @reason_option
 @tenant_option
 @database_option
 @json_option
 @click.pass_obj
-def deny(common: Common, /, approval_ids: tuple[str, ...], **options: Any) -> None:
+def deny(common: Common, /, **options: Any) -> None:
     """Refuse the calls of APPROVAL_IDS: they never run, and the model is told so."""
-    _answer(common, approval_ids, approved=False, **options)
+    _answer(common, approved=False, **options)
 
 
 def _answer(
     common: Common,
-    approval_ids: Sequence[str],
     *,
+    approval_ids: Sequence[str],
+    run_id: str | None,
     approved: bool,
     reason: str,
     tenant: str,
@@ -137,20 +152,27 @@ def _answer(
     as_json: bool,
 ) -> None:
     settings = settings_of(common, database_url=database_url)
-    answers = asyncio.run(_answers(settings, tenant, approval_ids, approved=approved, reason=reason))
+    if bool(approval_ids) == (run_id is not None):
+        raise click.UsageError("name approvals, or a run with --run")
+    outcomes = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
+    answers = [outcome.approval for outcome in outcomes if outcome.approval is not None]
+    problems = [outcome.problem for outcome in outcomes if outcome.problem]
     if as_json:
-        print_json({"approvals": answers})
-        return
-    for answer in answers:
-        echo(f"{answer.status} {answer.tool} ({answer.id})")
-    for run_id in dict.fromkeys(answer.run_id for answer in answers):
-        note(f"{run_id} goes on with the next message of its conversation, or with `toolcaddie resume {run_id}`")
+        print_json({"approvals": answers, "problems": problems})
+    else:
+        for answer in answers:
+            echo(f"{answer.status} {answer.tool} ({answer.id})")
+        for waiting in dict.fromkeys(answer.run_id for answer in answers):
+            note(f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`")
+    if problems:
+        raise CommandFailed("; ".join(problems))
 
 
 @asynccontextmanager
-async def _stored(settings: Settings) -> AsyncIterator[StoredApprovals]:
+async def _stored(settings: Settings) -> AsyncIterator[JudgedApprovals]:
+    policy = policy_of(settings, Registry(), host_parts(settings))
     async with opened(settings) as database:
-        yield StoredApprovals(database.store, emit=Trail(database.events).emit)
+        yield JudgedApprovals(StoredApprovals(database.store, emit=Trail(database.events).emit), policy)
 
 
 async def _listed(settings: Settings, tenant: str, *, everything: bool, limit: int) -> Sequence[Approval]:
@@ -169,16 +191,17 @@ async def _found(settings: Settings, tenant: str, approval_id: str) -> Approval:
 
 
 async def _answers(
-    settings: Settings, tenant: str, approval_ids: Sequence[str], *, approved: bool, reason: str
-) -> list[Approval]:
-    """Answers the questions one after another, in the name of the operating system's user. A question that cannot be answered
-    ends this; those before it are answered."""
+    settings: Settings, tenant: str, approval_ids: Sequence[str], run_id: str | None, *, approved: bool, reason: str
+) -> Sequence[Answered]:
+    """Answers the questions in the name of the operating system's user: all of them, or none if one cannot be answered."""
     by = Principal(id=getpass.getuser(), tenant=tenant, channel="command line")
     async with _stored(settings) as approvals:
-        return [
-            await approvals.answer(tenant, approval_id, approved=approved, by=by, reason=reason)
-            for approval_id in approval_ids
-        ]
+        if run_id is not None:
+            waiting = await approvals.list(tenant, status="open", limit=_ALL)
+            approval_ids = [approval.id for approval in waiting if approval.run_id == run_id]
+            if not approval_ids:
+                raise RequestError(f"{run_id[:80]} waits for no answer; `toolcaddie approvals list` shows what waits")
+        return await approvals.answer_all(tenant, dict.fromkeys(approval_ids, approved), by=by, reason=reason)
 
 
 def _arguments(approval: Approval) -> str:

@@ -11,8 +11,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.plugged import one_of
-from toolcaddie.app.runtimes import catalog_of, host_parts
+from toolcaddie.app.runtimes import catalog_of, host_parts, policy_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
@@ -195,12 +194,11 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
 
 def _policy(settings: Settings) -> CedarPolicy:
     """Returns the policy of the settings. Raises `ConfigError` for one that is not in Cedar."""
-    if settings.policy is None:
-        return CedarPolicy()
-    policy = one_of("policy", settings.policy, Registry(), host_parts(settings))
-    if not isinstance(policy, CedarPolicy):
-        raise ConfigError(f"policy.type is {settings.policy.type!r}; this command reads rules of the type 'cedar'")
-    return policy
+    policy = policy_of(settings, Registry(), host_parts(settings))
+    if isinstance(policy, CedarPolicy):
+        return policy
+    kind = "" if settings.policy is None else settings.policy.type
+    raise ConfigError(f"policy.type is {kind!r}; this command reads rules of the type 'cedar'")
 
 
 def _tool(catalog: Catalog, name: str) -> Tool:

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter
 from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, key_headers
+from toolcaddie.doors.gateway.approval_pages import ApprovalPages
 from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.counting import CountHandler, InputTokensHandler
@@ -116,6 +117,9 @@ def create_app(
         key_headers=every_key_header,
         bounds=bounds,
     )
+    approvals = ApprovalPages(
+        parts.runtime.approvals, serving.bodies, parts.runtime.identified, key_headers=every_key_header
+    )
     passing = Passing(
         parts.runtime.provider,
         onward=onward,
@@ -168,6 +172,7 @@ def create_app(
             *models,
             *counts,
             *pages.routes,
+            *approvals.routes,
             *passing.routes,
             *ResponsePages(stored, background, passing, parts.runtime.identified).routes,
         ],

@@ -21,6 +21,7 @@ Entity = Mapping[str, Any]
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _DECIMAL_BOUND = 922_337_203_685_477
 """The largest absolute value of Cedar's decimal numbers, which have four digits after the point."""
+_GROUPS = ("tenant", "role", "bot", "channel")
 _DEPTH = 50
 """Levels of a value that rules see; Cedar reads no more than some hundred."""
 _ESCAPES = frozenset({"__entity", "__extn", "__expr"})
@@ -39,9 +40,14 @@ def principal_uid(principal: Principal) -> Uid:
 
 
 def principal_entity(principal: Principal) -> Entity:
-    own = {name: getattr(principal, name) for name in ("tenant", "role", "bot", "channel")}
-    groups = {name.capitalize(): value for name, value in own.items()}
-    return _entity(principal_uid(principal), {"id": principal.id, **own}, groups)
+    groups = {name.capitalize(): getattr(principal, name) for name in _GROUPS}
+    return _entity(principal_uid(principal), principal_facts(principal), groups)
+
+
+def principal_facts(principal: Principal) -> Mapping[str, str]:
+    """Returns the attributes of a principal."""
+    values = {"id": principal.id, **{name: getattr(principal, name) for name in _GROUPS}}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def tool_entity(tool: Tool, *, never_ask: bool) -> Entity:

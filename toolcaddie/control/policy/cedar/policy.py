@@ -17,13 +17,15 @@ from toolcaddie.control.policy.cedar.entities import (
     arguments_of,
     document,
     principal_entity,
+    principal_facts,
     principal_uid,
     tool_entity,
     uid,
 )
 from toolcaddie.control.policy.cedar.interest import interest_of
-from toolcaddie.control.policy.cedar.short_forms import Restrictions, matching, quoted, rules_of
+from toolcaddie.control.policy.cedar.short_forms import Restrictions, approver_rule, matching, quoted, rules_of
 from toolcaddie.control.policy.cedar.statements import Statement, check_ids, policy_set, statements_of
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
@@ -34,7 +36,7 @@ from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 
-_SEE, _CALL, _UNASKED = "see", "call", "call_unasked"
+_SEE, _CALL, _UNASKED, _APPROVE = "see", "call", "call_unasked", "approve"
 _MOST_ENTITIES = 4_096
 """The largest number of cached pairs of tool and principal."""
 _MOST_MASKS = 256
@@ -56,6 +58,8 @@ class CedarPolicy:
       call may destroy something. False: nothing is allowed that no rule permits.
     - `never_ask`: tools about which the defaults do not ask although they may destroy something.
     - `deny`, `ask`, `categories`, `bots`, `roles`, `channels`: rules in short form, as in `Restrictions`.
+    - `approvers`: the people who may approve calls: ids of principals, and roles as `role:NAME`. None: everybody of the tenant.
+      Nobody may approve a call of their own, whatever the rules are.
     """
 
     def __init__(
@@ -71,20 +75,22 @@ class CedarPolicy:
         bots: Mapping[str, Restrictions] | None = None,
         roles: Mapping[str, Restrictions] | None = None,
         channels: Mapping[str, Restrictions] | None = None,
+        approvers: Sequence[str] | None = None,
     ) -> None:
         everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
         short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
         self._rules: list[Statement] = [
             *(_default_rules() if defaults else ()),
-            *statements_of(short, "[policy]"),
+            *statements_of(f"{short}\n{approver_rule(approvers)}", "[policy]"),
             *statements_of(text, "policy"),
             *(rule for file in files for rule in _read(Path(file))),
         ]
         check_ids(self._rules)
         self._policies = policy_set(self._rules)
         self._never_ask = _Names(never_ask)
-        self._version = _version(self._rules, never_ask)
-        self._interest = interest_of(self._rules)
+        about_calls = [rule for rule in self._rules if rule.actions != frozenset({_APPROVE})]
+        self._version = _version(about_calls, never_ask)
+        self._interest = interest_of(about_calls)
         self._seeing = interest_of(rule for rule in self._rules if rule.actions is None or _SEE in rule.actions)
         self._pairs: Bounded[_Shape, cedarpy.Entities] = Bounded(_MOST_ENTITIES)
         self._decisions: Bounded[_Shape, Decision] = Bounded(_MOST_ENTITIES)
@@ -136,6 +142,24 @@ class CedarPolicy:
         if not unasked.allowed:
             return self._decision("ask", unasked, "no rule allows it without a question")
         return self._decision("allow", unasked, "")
+
+    def approver_decision(self, approval: Approval, person: Principal) -> Decision:
+        """Returns whether the rules about `approve` allow this person to approve this call."""
+        if (tool := approval.subject) is None:
+            reason = "the question is from an older version of Toolcaddie; resume the run to ask again"
+            return Decision(verdict="deny", reason=reason, rule="error", policy_version=self._version)
+        context = {
+            "tainted": bool(approval.taint),
+            "taint": sorted(set(approval.taint)),
+            "arguments": arguments_of(approval.arguments, tool),
+            "asker": principal_facts(approval.principal),
+        }
+        result = cedarpy.is_authorized(
+            _request(person, _APPROVE, tool, context), self._policies, self._pair(person, tool)
+        )
+        if result.diagnostics.errors or result.decision == cedarpy.Decision.NoDecision:
+            return self._failure(tool, result)
+        return self._decision("allow" if result.allowed else "deny", result, "no rule allows it")
 
     def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
         """Returns True if a principal sees a tool, and the rules that determined it."""

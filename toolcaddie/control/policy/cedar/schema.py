@@ -27,6 +27,13 @@ action call, call_unasked appliesTo {{
   principal: Principal, resource: Tool,
   context: {{ tainted: Bool, taint: Set<String>, arguments: {{ {arguments} }} }}
 }};
+action approve appliesTo {{
+  principal: Principal, resource: Tool,
+  context: {{
+    tainted: Bool, taint: Set<String>, arguments: {{ {arguments} }},
+    asker: {{ id: String, tenant: String, role?: String, bot?: String, channel?: String }}
+  }}
+}};
 """
 _TYPES = {"string": "String", "integer": "Long", "number": "decimal", "boolean": "Bool"}
 

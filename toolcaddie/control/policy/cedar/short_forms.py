@@ -21,6 +21,7 @@ class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The categories whose tools they see and call; None: all."""
 
 
+_ROLE = "role:"
 _GROUPS = {"bot": "Bot", "role": "Role", "channel": "Channel"}
 """The Cedar type of each kind of caller."""
 
@@ -38,6 +39,23 @@ def rules_of(
         for name, restrictions in table.items():
             rules += _rules(f"{kind} {name}", f"principal in {_GROUPS[kind]}::{quoted(name)}", restrictions)
     return "\n".join(rules)
+
+
+def approver_rule(approvers: Sequence[str] | None) -> str:
+    """Returns the rule that nobody but these people may approve calls: ids of principals, and roles as `role:NAME`. None: no
+    rule."""
+    if approvers is None:
+        return ""
+    people = " || ".join(map(_person, approvers)) or "false"
+    scope = 'principal, action == Action::"approve", resource'
+    return f'@id("approvers") @reason("the settings name other approvers") forbid ({scope}) unless {{ {people} }};'
+
+
+def _person(approver: str) -> str:
+    role = approver.removeprefix(_ROLE)
+    if not role or role != role.strip():
+        raise ConfigError(f"policy.approvers: {approver!r} names nobody; write the id of a principal, or role:NAME")
+    return f"principal.id == {quoted(approver)}" if role == approver else f"principal in Role::{quoted(role)}"
 
 
 def matching(names: Sequence[str]) -> str:
