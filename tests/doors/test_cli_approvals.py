@@ -1,0 +1,88 @@
+"""`toolcaddie approvals`: questions are listed, shown, and answered one by one or for a whole run, by those who may."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from pathlib import Path
+
+import pytest
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.app.settings import DEFAULT_DATABASE
+from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.core.control import Principal
+from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, calls, say
+
+
+@tool(destructive=True)
+def remove(name: str) -> str:
+    """Remove somebody."""
+    return f"removed {name}"
+
+
+async def _waits(*names: str, asker: str = "ann") -> str:
+    """Stores a run that asks about the removal of each name, and returns its id."""
+    async with Database(DEFAULT_DATABASE) as database:
+        script = [calls(*(("remove", {"name": name}) for name in names)), say("done")]
+        runtime = Runtime(
+            provider=ScriptedProvider(script), sources=[remove], documents=database.store, policy=CedarPolicy()
+        )
+        return (await runtime.run("remove them", principal=Principal(id=asker))).run_id
+
+
+@pytest.fixture
+def run_id(toolcaddie: CommandLine) -> str:
+    return asyncio.run(_waits("john", "jane"))
+
+
+def test_questions_are_listed_shown_and_answered(toolcaddie: CommandLine, run_id: str) -> None:
+    john, jane = (approval["id"] for approval in toolcaddie.json("approvals", "list")["approvals"])
+    assert "remove" in toolcaddie.ok("approvals", "list")
+    assert "name: john" in toolcaddie.ok("approvals", "show", john)
+    assert f"approved remove ({john})" in toolcaddie.ok("approvals", "approve", john, "--reason", "by phone")
+    (refused,) = toolcaddie.json("approvals", "deny", jane)["approvals"]
+    assert (refused["status"], refused["answered_by"]["id"]) == ("refused", getpass.getuser())
+    assert toolcaddie.json("approvals", "list")["approvals"] == []
+
+
+@pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "refused")])
+def test_all_questions_of_a_run_are_answered_at_once(
+    toolcaddie: CommandLine, run_id: str, verb: str, status: str
+) -> None:
+    other = asyncio.run(_waits("joe"))
+    answers = toolcaddie.json("approvals", verb, "--run", run_id)["approvals"]
+    assert [answer["status"] for answer in answers] == [status, status]
+    assert [each["run_id"] for each in toolcaddie.json("approvals", "list")["approvals"]] == [other]
+
+
+def test_one_question_that_is_closed_leaves_the_others_open(toolcaddie: CommandLine, run_id: str) -> None:
+    john, jane = (approval["id"] for approval in toolcaddie.json("approvals", "list")["approvals"])
+    toolcaddie.ok("approvals", "deny", jane)
+    assert "was refused by" in toolcaddie.refused("approvals", "approve", john, jane)
+    assert [each["id"] for each in toolcaddie.json("approvals", "list")["approvals"]] == [john]
+
+
+def test_who_may_not_approve_is_refused(toolcaddie: CommandLine, run_id: str) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text('[policy]\napprovers = ["role:manager"]\n')
+    assert f"{getpass.getuser()} may not approve calls of remove (rule approvers" in toolcaddie.refused(
+        "approvals", "approve", "--run", run_id
+    )
+    assert len(toolcaddie.json("approvals", "list")["approvals"]) == 2
+
+
+def test_nobody_approves_a_call_of_their_own(toolcaddie: CommandLine) -> None:
+    own = asyncio.run(_waits("john", asker=getpass.getuser()))
+    assert "nobody approves a call of their own" in toolcaddie.refused("approvals", "approve", "--run", own)
+
+
+@pytest.mark.parametrize("words", [(), ("approval_1", "--run", "run_1")])
+def test_the_command_takes_approvals_or_a_run(toolcaddie: CommandLine, words: tuple[str, ...]) -> None:
+    assert "name approvals, or a run with --run" in toolcaddie("approvals", "approve", *words).stderr
+
+
+def test_a_run_without_questions_is_named(toolcaddie: CommandLine, tmp_path: Path) -> None:
+    assert "run_9 waits for no answer" in toolcaddie.refused("approvals", "approve", "--run", "run_9")
