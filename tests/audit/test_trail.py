@@ -200,7 +200,13 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
 async def test_rows_hold_what_a_person_asks_for_afterwards(database: Database) -> None:
     rows = {row.kind: row.data for row in await recorded(database, *EVERY_EVENT)}
 
-    assert rows["run_started"]["principal"] == {"id": "ann", "bot": None, "role": "staff", "tenant": "default"}
+    assert rows["run_started"]["principal"] == {
+        "id": "ann",
+        "bot": None,
+        "role": "staff",
+        "tenant": "default",
+        "channel": None,
+    }
     assert rows["run_started"]["message"] == "freeze John's membership"
 
     chosen = rows["tools_selected"]

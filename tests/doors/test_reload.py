@@ -51,6 +51,26 @@ def test_sources_are_read_again_at_sighup_and_a_mistake_changes_nothing(tmp_path
             until(lambda: all(tools_of(server) == {"gamma"} for _ in range(4)))
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_policy_is_read_again_at_sighup_and_a_mistake_changes_nothing(tmp_path: Path, workers: int) -> None:
+    rules = tmp_path / "rules.cedar"
+    rules.write_text("")
+    write(tmp_path, "alpha", "beta", more='[policy]\nfiles = ["rules.cedar"]\n')
+    with ScriptedUpstream(shown) as upstream:
+        words = ("--upstream", f"{upstream.base_url}", "--workers", str(workers))
+        with serving(tmp_path, *words) as server:
+            assert tools_of(server) == {"alpha", "beta"}
+            rules.write_text('forbid (principal, action, resource == Tool::"beta");')
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: all(tools_of(server) == {"alpha"} for _ in range(4)))
+            rules.write_text("forbid everything;")
+            server.process.send_signal(signal.SIGHUP)
+            assert tools_of(server) == {"alpha"}
+            write(tmp_path, "alpha", "beta", more='[policy]\ndeny = ["alpha"]\n')
+            server.process.send_signal(signal.SIGHUP)
+            until(lambda: all(tools_of(server) == {"beta"} for _ in range(4)))
+
+
 def test_a_worker_that_starts_after_a_reload_has_the_sources_of_the_others(tmp_path: Path) -> None:
     write(tmp_path, "alpha")
     with (

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -52,7 +53,7 @@ class Assembled:
     keys: KeyStore
     registry: CollectorRegistry
     reload: Callable[[Settings], Awaitable[Changes]]
-    """Changes the sources to those of new settings; see `Reloading.reload`."""
+    """Changes sources and policy to those of new settings; see `Reloading.reload`."""
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
     own_upstream_key: bool
@@ -118,7 +119,7 @@ async def assembled(
                 documents=database.store,
                 keys=database.keys,
                 registry=metrics,
-                reload=reloading.reload,
+                reload=partial(reloading.reload, change_policy=runtime.change_policy),
                 source_states=states.states,
                 own_upstream_key=has_own_key(settings, registry),
             )

@@ -1,16 +1,18 @@
-"""Changes the sources of a running process to those of new settings. `toolcaddie serve` does so at the signal SIGHUP."""
+"""Changes the sources and the policy of a running process to those of new settings. `toolcaddie serve` does so at the signal
+SIGHUP."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from toolcaddie.app.plugged import Entry, sources_of
+from toolcaddie.app.runtimes import policy_of
 from toolcaddie.app.settings import PartSettings, Settings
 from toolcaddie.parts import Parts
-from toolcaddie.ports import ToolSource
+from toolcaddie.ports import Policy, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.util.replacing import replace
@@ -22,6 +24,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     added: Sequence[str] = ()
     removed: Sequence[str] = ()
     replaced: Sequence[str] = ()
+    policy: bool = False
+    """True if the policy was made again, because its settings or one of its files had changed."""
 
 
 class _Loaded(Struct, frozen=True, kw_only=True):
@@ -40,13 +44,17 @@ class Reloading:
             _Loaded(entry=entry, stamp=_stamp(entry), name=name)
             for entry, name in zip(_entries(settings), source.part_names, strict=True)
         ]
+        self._policy = _policy_stamps(settings)
 
-    async def reload(self, settings: Settings) -> Changes:
+    async def reload(self, settings: Settings, change_policy: Callable[[Policy], None]) -> Changes:
         """Makes the sources that are new or changed in the settings, opens them, and closes those that are gone. Sources of
-        Python modules stay, because modules are loaded once in a process.
+        Python modules stay, because modules are loaded once in a process. If the policy has changed, `change_policy` gets the
+        new one.
 
-        Raises `ConfigError` or `CatalogError`; then all sources are as before.
+        Raises `ConfigError` or `CatalogError`; then everything is as before.
         """
+        stamps = _policy_stamps(settings)
+        policy = None if stamps == self._policy else policy_of(settings, self._registry, self._parts)
         wanted = [(entry, _stamp(entry)) for entry in _entries(settings)]
         kept = [each for each in self._loaded if (each.entry, each.stamp) in wanted]
         present = [(each.entry, each.stamp) for each in kept]
@@ -55,11 +63,15 @@ class Reloading:
         await self._source.change(add=[source for *_, source in added], remove=old)
         new = [_Loaded(entry=entry, stamp=stamp, name=source.name) for entry, stamp, source in added]
         self._loaded = [*kept, *new]
+        if policy is not None:
+            change_policy(policy)
+            self._policy = stamps
         names = {each.name for each in new}
         return Changes(
             added=sorted(names.difference(old)),
             removed=sorted(set(old) - names),
             replaced=sorted(names.intersection(old)),
+            policy=policy is not None,
         )
 
     def _made(self, settings: Settings, entry: Entry) -> ToolSource:
@@ -73,9 +85,19 @@ def _entries(settings: Settings) -> list[Entry]:
     return [*settings.catalogs, *settings.source]
 
 
+def _policy_stamps(settings: Settings) -> tuple[PartSettings | None, Sequence[int]]:
+    """Returns what the settings say of the policy, and when its files were changed."""
+    files = () if settings.policy is None else settings.policy.config.get("files", ())
+    return settings.policy, [_changed_at(str(file)) for file in files]
+
+
 def _stamp(entry: Entry) -> int:
+    return _changed_at(_file(entry))
+
+
+def _changed_at(file: str) -> int:
     try:
-        return Path(_file(entry)).stat().st_mtime_ns
+        return Path(file).stat().st_mtime_ns
     except (OSError, ValueError):
         return 0
 

@@ -186,6 +186,7 @@ def _run_started(event: RunStarted) -> Data:
             "bot": event.principal.bot,
             "role": event.principal.role,
             "tenant": event.principal.tenant,
+            "channel": event.principal.channel,
         },
         "preset": event.preset,
         "model": event.model,
@@ -321,16 +322,17 @@ def _meta_called(event: MetaCalled) -> Data:
 
 
 def _call_decided(event: CallDecided) -> Data:
-    """Data of the policy's decision about a call. `dropped`: arguments from the model that only the application may set."""
+    """Data of the policy's decision about a call. `dropped`: arguments from the model that only the application may set. `taint`:
+    tools whose untrusted results the model had read."""
     decision = event.decision
     return {
-        "id": event.call.id,
-        "name": event.call.name,
+        **_call(event.call),
         "verdict": decision.verdict,
         "reason": _text(decision.reason),
         "rule": decision.rule,
         "policy_version": _text(decision.policy_version),
         **({"dropped": [_text(name) for name in event.dropped[:_NAMES]]} if event.dropped else {}),
+        **({"taint": [_text(name) for name in event.taint[:_NAMES]]} if event.taint else {}),
     }
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from toolcaddie.control.approvals import digest_of, mismatch, question
 from toolcaddie.control.arguments import Arguments, arguments_of
+from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.visibility import may_use
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
 from toolcaddie.core.bounds import DEFAULT, Bounds
@@ -31,7 +32,7 @@ from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 from toolcaddie.meta.lookup import unknown_tool
 from toolcaddie.meta.registry import OURS, MetaTools, is_meta
-from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, MetaOffer, Policy
+from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, MetaOffer
 from toolcaddie.util.replacing import replace
 
 
@@ -56,7 +57,7 @@ def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
 class Gates:
     """Policy, approvals and wrappers through which every call of a runtime passes."""
 
-    policy: Policy
+    policy: CurrentPolicy
     approvals: ApprovalStore
     approver: Approver | None = None
     wrappers: Mapping[str, Wrapper] = field(default_factory=lambda: wrappers_of(OURS))
@@ -140,12 +141,16 @@ async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collectio
 
 
 async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: Gates, emit: Emit) -> Decision:
-    """Records the policy's decision, and returns it with the version of the policy."""
-    decision, version = await gates.policy.decide(request), gates.policy.version
-    if decision.policy_version != version:
-        decision = replace(decision, policy_version=version)
+    """Records the policy's decision, and returns it."""
+    decision = await gates.policy.decide(request)
     await emit(
-        CallDecided(run_id=request.context.run_id, call=request.call, decision=decision, dropped=arguments.dropped)
+        CallDecided(
+            run_id=request.context.run_id,
+            call=request.call,
+            decision=decision,
+            dropped=arguments.dropped,
+            taint=request.state.taint,
+        )
     )
     return decision
 

@@ -11,7 +11,7 @@ from toolcaddie.control.approvals import closed, unknown_approval
 from toolcaddie.core.approval import Approval, ApprovalStatus
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.ports import ApprovalStore, ApproverPolicy, Policy
+from toolcaddie.ports import ApprovalStore, ApproverPolicy
 
 _ALL = sys.maxsize
 
@@ -30,7 +30,7 @@ class JudgedApprovals:
     An answer without a person (`by=None`) is the application's own, and is not judged.
     """
 
-    def __init__(self, approvals: ApprovalStore, policy: Policy) -> None:
+    def __init__(self, approvals: ApprovalStore, policy: ApproverPolicy) -> None:
         self._approvals = approvals
         self._policy = policy
         self.open = approvals.open
@@ -96,8 +96,6 @@ class JudgedApprovals:
         """Returns why the policy does not let this person approve; empty: it does."""
         if approval.principal.tenant != person.tenant:
             return "it belongs to another tenant"
-        if not isinstance(self._policy, ApproverPolicy):
-            return ""
         decision = self._policy.approver_decision(approval, person)
         if decision.verdict == "allow":
             return ""

@@ -111,6 +111,8 @@ class CallDecided(Struct, frozen=True, kw_only=True):
     decision: Decision
     dropped: tuple[str, ...] = ()
     """Arguments from the model that only the application may inject."""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the model had read."""
 
 
 class ApprovalClosed(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.approvers import JudgedApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
 from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.results.held import HeldResults
 from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
@@ -162,8 +163,8 @@ class Assembly:
         )
         if source.is_open:  # names of tools that are not connected yet cannot be judged
             known_bots.check(source.snapshot())
-        policy = policy or CedarPolicy()
-        views = Views(source, policy, known_bots)
+        current_policy = CurrentPolicy(policy or CedarPolicy())
+        views = Views(source, current_policy, known_bots)
         held = HeldResults(
             MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held")
         )
@@ -179,7 +180,7 @@ class Assembly:
         stored = documents or MemoryStore()
         bus = EventBus(trail, sinks)
         gates = Gates(
-            policy=policy,
+            policy=current_policy,
             approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact),
             approver=approver,
             wrappers=wrappers_of(all_meta_tools),
@@ -220,8 +221,9 @@ class Assembly:
         self.model = model or entry.model
         self.tool_config = config
         self.preset = default_preset
-        self.approvals = JudgedApprovals(gates.approvals, policy)
+        self.approvals = JudgedApprovals(gates.approvals, current_policy)
         """The questions that policies ask, and their answers. A person answers only what the policy lets this person approve."""
+        self._policy = current_policy
         self._bots = known_bots
         self._models = models
         self._views = views

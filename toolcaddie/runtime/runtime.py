@@ -29,6 +29,7 @@ from toolcaddie.engine.live import streamed
 from toolcaddie.inputs.parts import sources_from
 from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.learning import LogEntry
+from toolcaddie.ports import Policy
 from toolcaddie.runtime.assembly import Assembly
 from toolcaddie.runtime.bus import Listener
 from toolcaddie.runtime.looking import Finder, Preview
@@ -212,6 +213,11 @@ class Runtime(Assembly):
     def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
         """Returns the reasons for which a tool is selected for a request, or omitted."""
         return self._looking.explain(name, self._read(request, options))
+
+    def change_policy(self, policy: Policy) -> None:
+        """Judges by another policy from now on, also in runs that are under way. A run that has begun keeps the tools that it was
+        shown, but each of its calls is judged by the new rules. Approvals under another version of the rules no longer count."""
+        self._policy.exchange(policy)
 
     def identified(self, principal: Principal) -> Principal:
         """Returns the principal with its bot: the default bot if it names none. Raises `RequestError` for an unknown bot, and for

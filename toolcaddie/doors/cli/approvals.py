@@ -17,6 +17,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.approvers import Answered, JudgedApprovals
+from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -170,7 +171,7 @@ def _answer(
 
 @asynccontextmanager
 async def _stored(settings: Settings) -> AsyncIterator[JudgedApprovals]:
-    policy = policy_of(settings, Registry(), host_parts(settings))
+    policy = CurrentPolicy(policy_of(settings, Registry(), host_parts(settings)))
     async with opened(settings) as database:
         yield JudgedApprovals(StoredApprovals(database.store, emit=Trail(database.events).emit), policy)
 

@@ -5,38 +5,27 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.runtimes import catalog_of, host_parts, policy_of
-from toolcaddie.app.settings import Settings
-from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.app.runtimes import catalog_of
+from toolcaddie.control.policy.cedar.explaining import Outcome, explained
 from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
-from toolcaddie.control.visibility import may_use
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.tool import Tool
+from toolcaddie.doors.cli import policy_try
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
+from toolcaddie.doors.cli.policy_try import policy_in
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
-from toolcaddie.registry import Registry
-
-Outcome = Literal["allow", "ask", "deny", "hidden"]
-
-
-class Explanation(Struct, frozen=True, kw_only=True):
-    """What the policy says of a call: `hidden` if the caller does not even see the tool."""
-
-    outcome: Outcome
-    rules: Sequence[str]
-    reason: str
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,10 +58,14 @@ class Cases(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     "  toolcaddie policy check --catalog gym\n"
     "  toolcaddie policy show\n"
     "  toolcaddie policy explain ann delete_client '{\"client_id\": 7}' --role staff\n"
-    "  toolcaddie policy test cases.toml --catalog gym",
+    "  toolcaddie policy test cases.toml --catalog gym\n"
+    "  toolcaddie policy try stricter.cedar --catalog gym",
 )
 def command() -> None:
     """Check the rules of the policy, and explain its decisions."""
+
+
+command.add_command(policy_try.command)
 
 
 @command.command("check", epilog="\b\nExamples:\n  toolcaddie policy check --catalog gym")
@@ -86,7 +79,7 @@ def check(common: Common, catalogs: tuple[str, ...], as_json: bool) -> None:
     exit code is 1 if there is such a rule.
     """
     settings = settings_of(common, catalogs=catalogs)
-    policy, catalog = _policy(settings), catalog_of(settings)
+    policy, catalog = policy_in(settings), catalog_of(settings)
     problems = problems_of(policy.rules, catalog.tools)
     if as_json:
         print_json({"rules": len(policy.rules), "version": policy.version, "problems": problems})
@@ -111,7 +104,7 @@ def show(common: Common, schema: bool, catalogs: tuple[str, ...], as_json: bool)
     if schema:
         echo(schema_of(catalog_of(settings).tools))
         return
-    rules = _policy(settings).rules
+    rules = policy_in(settings).rules
     if as_json:
         print_json({"rules": [{"id": rule.id, "place": rule.place, "text": rule.text} for rule in rules]})
         return
@@ -145,7 +138,7 @@ def explain(
     settings = settings_of(common, catalogs=caller.pop("catalogs"))
     who = Principal(id=principal, **caller)
     values = _arguments(arguments)
-    explanation = _explained(_policy(settings), _tool(catalog_of(settings), tool), who, values, taint)
+    explanation = explained(policy_in(settings), _tool(catalog_of(settings), tool), who, values, taint)
     if as_json:
         print_json(explanation)
         return
@@ -171,9 +164,9 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
     expect = "hidden"             # or allow, ask, deny
     """
     settings = settings_of(common, catalogs=catalogs)
-    policy, catalog = _policy(settings), catalog_of(settings)
+    policy, catalog = policy_in(settings), catalog_of(settings)
     outcomes = [
-        (case, _explained(policy, _tool(catalog, case.tool), case.caller, case.arguments, case.taint))
+        (case, explained(policy, _tool(catalog, case.tool), case.caller, case.arguments, case.taint))
         for case in _cases(file)
     ]
     different = [(case, outcome) for case, outcome in outcomes if outcome.outcome != case.expect]
@@ -192,35 +185,11 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
         raise click.exceptions.Exit(FAILED)
 
 
-def _policy(settings: Settings) -> CedarPolicy:
-    """Returns the policy of the settings. Raises `ConfigError` for one that is not in Cedar."""
-    policy = policy_of(settings, Registry(), host_parts(settings))
-    if isinstance(policy, CedarPolicy):
-        return policy
-    kind = "" if settings.policy is None else settings.policy.type
-    raise ConfigError(f"policy.type is {kind!r}; this command reads rules of the type 'cedar'")
-
-
 def _tool(catalog: Catalog, name: str) -> Tool:
     tool = catalog.get(name)
     if tool is None:
         raise RequestError(f"no tool {name!r}; {name_advice(name, [other.name for other in catalog])}", param="tool")
     return tool
-
-
-def _explained(
-    policy: CedarPolicy, tool: Tool, principal: Principal, arguments: Mapping[str, Any], taint: Sequence[str]
-) -> Explanation:
-    if not may_use(tool, principal):
-        return Explanation(outcome="hidden", rules=[], reason="the tool's own roles or scope exclude this caller")
-    visible, rules = policy.sees(principal, tool)
-    if not visible:
-        reason = (
-            "; ".join(rule.reason for rule in rules if rule.reason) or "no rule permits it, or one cannot be evaluated"
-        )
-        return Explanation(outcome="hidden", rules=[rule.id for rule in rules], reason=reason)
-    decision = policy.decision(principal, tool, arguments, taint=taint)
-    return Explanation(outcome=decision.verdict, rules=decision.rule.split(", "), reason=decision.reason)
 
 
 def _arguments(text: str) -> Mapping[str, Any]:

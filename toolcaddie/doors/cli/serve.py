@@ -216,13 +216,14 @@ def _work(
 
 
 def _reloaded(settings: Settings, read: Callable[[], Settings]) -> Settings:
-    """Returns the settings with the sources of this moment; unchanged if the settings cannot be read, which is logged."""
+    """Returns the settings with the sources and the policy of this moment; unchanged if the settings cannot be read, which is
+    logged."""
     try:
         now = read()
     except ToolcaddieError as error:
         log.error("sources_not_reloaded", error=str(error))
         return settings
-    return replace(settings, catalogs=now.catalogs, source=now.source)
+    return replace(settings, catalogs=now.catalogs, source=now.source, policy=now.policy)
 
 
 async def _serve(
@@ -278,7 +279,8 @@ async def _serve(
 async def _reloaded_at_hangup(
     parts: Assembled, read: Callable[[], Settings], common: _Common | None
 ) -> AsyncIterator[None]:
-    """Reads the settings again at each SIGHUP, and changes the sources to theirs. A mistake is logged, and nothing changes."""
+    """Reads the settings again at each SIGHUP, and changes sources and policy to theirs. A mistake is logged, and nothing
+    changes."""
     hangup, loop = asyncio.Event(), asyncio.get_running_loop()
 
     async def follow() -> None:
@@ -297,6 +299,7 @@ async def _reloaded_at_hangup(
                     added=list(changes.added),
                     removed=list(changes.removed),
                     replaced=list(changes.replaced),
+                    policy=changes.policy,
                 )
 
     task = asyncio.create_task(follow())

@@ -1,0 +1,115 @@
+"""`toolcaddie policy try`: judges the recorded calls by other rules, and shows which decisions would differ."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolcaddie.app.build import opened
+from toolcaddie.app.runtimes import catalog_of, host_parts, policy_of
+from toolcaddie.app.settings import PartSettings, Settings, load_settings
+from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.control.policy.cedar.explaining import REPLAYED, Replay, replay
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.storage import RunQuery
+from toolcaddie.doors.cli.failure import FAILED
+from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.registry import Registry
+from toolcaddie.util.replacing import replace
+
+_PAGE = 200
+_ARGUMENTS_SHOWN = 40
+
+
+@click.command(
+    "try",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie policy try stricter.cedar --catalog gym\n"
+    "  toolcaddie policy try other.toml --catalog gym --runs 100 --json",
+)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=1_000, show_default=True, help="Number of runs, the newest first."
+)
+@catalog_option
+@database_option
+@json_option
+@click.pass_obj
+def command(
+    common: Common, file: Path, runs: int, catalogs: tuple[str, ...], database_url: str | None, as_json: bool
+) -> None:
+    """Judge the recorded calls by the rules in FILE, and show the decisions that would differ.
+
+    FILE is a file of Cedar rules, which replaces the files of the settings, or another settings file, whose table [policy]
+    replaces that of the settings. Nothing is changed. The exit code is 1 if a decision differs.
+    """
+    settings = settings_of(common, catalogs=catalogs, database_url=database_url)
+    policy, catalog = policy_in(_with_policy(settings, file)), catalog_of(settings)
+    result = asyncio.run(_replayed(settings, policy, catalog, runs))
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    if result.differences:
+        raise click.exceptions.Exit(FAILED)
+
+
+def policy_in(settings: Settings) -> CedarPolicy:
+    """Returns the policy of the settings. Raises `ConfigError` for one that is not in Cedar."""
+    policy = policy_of(settings, Registry(), host_parts(settings))
+    if isinstance(policy, CedarPolicy):
+        return policy
+    kind = "" if settings.policy is None else settings.policy.type
+    raise ConfigError(f"policy.type is {kind!r}; this command reads rules of the type 'cedar'")
+
+
+def _with_policy(settings: Settings, file: Path) -> Settings:
+    """Returns the settings with the policy of a file."""
+    if file.suffix == ".toml":
+        return replace(settings, policy=load_settings(file).policy)
+    config: dict[str, Any] = {} if settings.policy is None else dict(settings.policy.config)
+    return replace(settings, policy=PartSettings(type="cedar", config={**config, "files": [str(file)]}))
+
+
+async def _replayed(settings: Settings, policy: CedarPolicy, catalog: Catalog, most: int) -> Replay:
+    """Judges the calls of the newest runs."""
+    result = Replay()
+    async with opened(settings) as database:
+        query = RunQuery(limit=min(_PAGE, most))
+        while most > 0 and (runs := await database.events.runs(query)):
+            runs = runs[:most]
+            replay(await database.events.records([run.run_id for run in runs], REPLAYED), policy, catalog, result)
+            most -= len(runs)
+            query = replace(query, before=runs[-1].cursor)
+    return result
+
+
+def _print(result: Replay) -> None:
+    if result.differences:
+        rows = [
+            (
+                each.run_id,
+                each.principal,
+                each.tool,
+                shortened(each.arguments, _ARGUMENTS_SHOWN),
+                each.recorded,
+                each.outcome,
+                ", ".join(each.rules),
+            )
+            for each in result.differences
+        ]
+        print_table(
+            ("run", "principal", "tool", "arguments", "recorded", "now", "rules"), rows, spare=("rules", "arguments")
+        )
+    note(f"{len(result.differences)} of {counted(result.calls, 'recorded call')} would be decided otherwise")
+    if result.unknown_tools:
+        names = ", ".join(sorted(result.unknown_tools)[:10])
+        note(f"not judged, because the catalog lacks their tools: {sum(result.unknown_tools.values())} ({names})")
+    if result.cut:
+        note(f"judged without arguments, because the record does not have them whole: {result.cut}")
