@@ -22,7 +22,10 @@ from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.runs import RUN, StoredRun, StoredRuns
 from toolcaddie.storage.tables import metadata
 
-WITHOUT_CHAIN = "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
+WITHOUT_CHAIN = (
+    "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
+    "alter table api_keys drop column limits; drop table key_windows; drop table key_usage;"
+)
 """Makes the database one of a version without a chain over the trail."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
@@ -117,3 +117,6 @@ class ApiKey:
     last_used: float | None = None
     hint: str = ""
     """The first characters of the secret, so that a person can tell keys apart."""
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+    """The limits that are the key's own, by their names in `KeyLimits`; None: without this limit, whatever the defaults say. A
+    limit that is missing is that of the settings."""

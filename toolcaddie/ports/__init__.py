@@ -19,7 +19,7 @@ from toolcaddie.ports.ranking import (
     Visible,
 )
 from toolcaddie.ports.selection import Planner, Selector
-from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyStore, Store
+from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store
 from toolcaddie.ports.tools import (
     CallNext,
     ClaimingSource,
@@ -48,6 +48,7 @@ __all__ = [
     "Influence",
     "Interpreter",
     "Invocation",
+    "KeyMeter",
     "KeyStore",
     "LastWord",
     "MetaOffer",

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.events import RunEvent
+from toolcaddie.core.key_limits import Admission, Amounts, KeyLimits, KeyUsage, Reservation
 from toolcaddie.core.storage import ApiKey, CacheLevel, DocumentPage, EventRecord, LogEntry, RunQuery, RunSummary
 
 
@@ -152,13 +153,19 @@ class CacheStore(Protocol):
 class KeyStore(Protocol):
     """API keys of the gateway. Only hashes of their secrets are stored."""
 
-    async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
-        """Returns a new key and its secret, which cannot be read again."""
+    async def add(
+        self, name: str, principal: Principal, *, limits: Mapping[str, float | None] = ...
+    ) -> tuple[ApiKey, str]:
+        """Returns a new key and its secret, which cannot be read again. `limits`: see `ApiKey.limits`."""
         ...
 
     async def list(self) -> Sequence[ApiKey]: ...
     async def revoke(self, id_or_name: str) -> ApiKey:
         """Revokes a key. Raises `RequestError` if there is none."""
+        ...
+
+    async def limit(self, id_or_name: str, limits: Mapping[str, float | None]) -> ApiKey:
+        """Replaces the key's own limits, see `ApiKey.limits`. Raises `RequestError` if there is no such key."""
         ...
 
     async def check(self, secret: str) -> ApiKey | None:
@@ -168,4 +175,25 @@ class KeyStore(Protocol):
 
     async def any(self) -> bool:
         """Returns True if a key was ever made, revoked ones included."""
+        ...
+
+
+class KeyMeter(Protocol):
+    """Counts what API keys use, together with all processes that use the same database."""
+
+    async def reserve(self, key_id: str, amounts: Amounts, limits: KeyLimits) -> Admission:
+        """Counts the amounts in the present windows, if no limit of the key is exceeded by them. Of several callers at the same
+        time, in any process, only as many are admitted as the limits allow."""
+        ...
+
+    def settle(self, reservation: Reservation, used: Amounts) -> None:
+        """Replaces reserved amounts by those that were used, in the windows of the reservation. Returns at once."""
+        ...
+
+    def record(self, usage: KeyUsage) -> None:
+        """Adds to the use of a key. Returns at once; it is written within about a second."""
+        ...
+
+    async def usage(self, *, first: str, last: str, key_id: str | None = None) -> Sequence[KeyUsage]:
+        """Returns the use of all keys, or of one, from the day `first` to the day `last`, by day, key and model."""
         ...

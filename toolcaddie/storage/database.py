@@ -23,6 +23,7 @@ from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeases
+from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
@@ -54,6 +55,7 @@ class Database:
             database.events       the event log
             database.store        small values under (kind, key)
             database.keys         the gateway's API keys
+            database.meter        the use of those keys, and their limits
             database.retention    statistics, and pruning of old runs
             database.audits       checks of the trail, and its export
             database.leases       the processes that are alive
@@ -86,6 +88,16 @@ class Database:
         self._check = self._watch_files()
         self._writer = Writer(self._writing, check=self._check)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
+        # Counts of keys do not wait for the disk: each request would pay for it, and a power cut that loses the last counts only
+        # gives them to the keys again.
+        self._relaxed = (
+            self._engine if self._in_memory else _engine(self._url, in_memory=False, busy=busy, durable=False)
+        )
+        self._counter = (
+            self._writer
+            if self._in_memory
+            else Writer(self._relaxed.execution_options(**{_WRITES: True}), check=self._check)
+        )
         sealer = Sealer(audit_key)
         chain = Chain(sealer)
         settle = partial(settle_runs, chain=chain, clock=clock)
@@ -95,6 +107,7 @@ class Database:
         self.retention = Retention(self._writer, self._reader, chain, clock=clock)
         self.audits = Audits(self._writer, self._reader, sealer, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
+        self.meter = Meter(self._counter, self._reader, clock=clock)
 
     async def open(self) -> None:
         """Connects, migrates and starts the writer. Raises `ConfigError` saying what to do."""
@@ -104,10 +117,13 @@ class Database:
             self._engine.dispose()
             raise
         self._writer.start()
+        if self._counter is not self._writer:
+            self._counter.start()
 
     async def close(self) -> None:
         """Writes all queued rows, then disconnects. Raises `AuditError` if rows of the trail are lost."""
         try:
+            await self.meter.close()
             await self.events.close()
         finally:
             await asyncio.to_thread(self._release)
@@ -181,8 +197,10 @@ class Database:
 
     def _release(self) -> None:
         self.leases.close()
+        self._counter.close()
         self._writer.close()
         self._reader.close()
+        self._relaxed.dispose()
         self._engine.dispose()
 
 
@@ -214,9 +232,9 @@ def _path(url: URL) -> Path | None:
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
-def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
+def _engine(url: URL, *, in_memory: bool, busy: float, durable: bool = True) -> Engine:
     """Returns SQLAlchemy's engine for the database. `in_memory`: all threads share one connection. `busy`: seconds to wait for
-    locks. Raises `ConfigError` if the driver is missing or not suitable."""
+    locks. `durable`: commits wait for the disk. Raises `ConfigError` if the driver is missing or not suitable."""
     options: dict[str, Any] = {}
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
@@ -236,10 +254,10 @@ def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
             f"database_url: {url.drivername!r} is a driver for asyncio, which is not used here; {_EXAMPLES}"
         )
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", partial(_set_up_sqlite, busy=busy))
+        event.listen(engine, "connect", partial(_set_up_sqlite, busy=busy, durable=durable))
         event.listen(engine, "begin", _begin_sqlite)
     else:
-        event.listen(engine, "connect", partial(_set_up_postgresql, busy=busy))
+        event.listen(engine, "connect", partial(_set_up_postgresql, busy=busy, durable=durable))
     return engine
 
 
@@ -251,7 +269,7 @@ def _missing_driver(url: URL) -> str:
     )
 
 
-def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
+def _set_up_sqlite(connection: Any, _record: object, *, busy: float, durable: bool) -> None:
     """Configures a new connection to SQLite: waiting for locks, write-ahead log, and commits that survive a power cut."""
     connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin_sqlite` does
     cursor = connection.cursor()
@@ -260,17 +278,23 @@ def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
         # Only in a new file, where it lets pruning return pages to the disk; in an old file it would be a write.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")  # a power cut must not undo a recorded intent to call a tool
+    # With NORMAL, commits survive the end of the process, and a power cut may undo the last ones.
+    cursor.execute(
+        f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
+    )  # a power cut must not undo a recorded intent to call a tool
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
-def _set_up_postgresql(connection: Any, _record: object, *, busy: float) -> None:
-    """Makes the connection wait for locks as on SQLite, and for the disk even if the server's own setting does not."""
+def _set_up_postgresql(connection: Any, _record: object, *, busy: float, durable: bool) -> None:
+    """Makes the connection wait for locks as on SQLite, and for the disk even if the server's own setting does not. If it need
+    not be `durable`, it never waits for the disk."""
     cursor = connection.cursor()
     cursor.execute(f"SET lock_timeout = {round(busy * 1000)}")
     cursor.execute("SHOW synchronous_commit")
-    if cursor.fetchone()[0] == "off":
+    if not durable:
+        cursor.execute("SET synchronous_commit = off")
+    elif cursor.fetchone()[0] == "off":
         cursor.execute("SET synchronous_commit = on")
     cursor.close()
     connection.commit()

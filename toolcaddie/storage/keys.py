@@ -6,9 +6,11 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
 from toolcaddie.core.control import Principal
@@ -34,6 +36,8 @@ _CACHED = 10_000
 """Largest number of cached keys."""
 _USED_SECONDS = 60.0
 """Shortest time in seconds between two writes of a key's `last_used`."""
+
+_NO_LIMITS: Mapping[str, float | None] = MappingProxyType({})
 
 _BY_DIGEST = select(api_keys).where(api_keys.c.digest == bindparam("digest"), api_keys.c.revoked.is_(None))
 _ANY = select(api_keys.c.id).limit(1)
@@ -68,7 +72,9 @@ class ApiKeys:
         self._exist: tuple[float, bool] | None = None
         """Moment of the last read (steady), and whether there was any key."""
 
-    async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
+    async def add(
+        self, name: str, principal: Principal, *, limits: Mapping[str, float | None] = _NO_LIMITS
+    ) -> tuple[ApiKey, str]:
         """Makes a key and its secret. Raises `RequestError` for a name that is taken or invalid."""
         if not name.strip() or len(name) > _NAME_LENGTH or not name.isprintable():
             raise RequestError(f"a key's name is 1 to {_NAME_LENGTH} printable characters, not {name!r}", param="name")
@@ -79,6 +85,7 @@ class ApiKeys:
             principal=principal,
             created=self._clock(),
             hint=secret[:_HINT_LENGTH],
+            limits=limits,
         )
         await outcome(self._writer.submit(lambda connection: _insert(connection, key, _digest(secret))))
         self._forget()
@@ -93,6 +100,12 @@ class ApiKeys:
         """Revokes a key for ever. Raises `RequestError` if there is no such key; repeating it changes nothing."""
         now = self._clock()
         key = await outcome(self._writer.submit(lambda connection: _revoke(connection, id_or_name, now)))
+        self._forget()
+        return key
+
+    async def limit(self, id_or_name: str, limits: Mapping[str, float | None]) -> ApiKey:
+        """Replaces the key's own limits. Raises `RequestError` if there is no such key."""
+        key = await outcome(self._writer.submit(lambda connection: _limit(connection, id_or_name, limits)))
         self._forget()
         return key
 
@@ -167,21 +180,38 @@ def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
             role=principal.role,
             tenant=principal.tenant,
             created=key.created,
+            limits=_text(key.limits),
         )
     )
 
 
 def _revoke(connection: Connection, id_or_name: str, now: float) -> ApiKey:
     """Revokes a key at the moment `now` and returns it. Raises `RequestError` if there is no such key."""
-    statement = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
-    row = connection.execute(statement).first()
-    if row is None:
-        raise RequestError(f"there is no key {id_or_name!r}; `toolcaddie keys list` shows them", code="key_not_found")
-    key = _key(row)
+    key = _named(connection, id_or_name)
     if key.revoked is not None:
         return key
     connection.execute(update(api_keys).where(api_keys.c.id == key.id).values(revoked=now))
     return replace(key, revoked=now)
+
+
+def _limit(connection: Connection, id_or_name: str, limits: Mapping[str, float | None]) -> ApiKey:
+    """Writes the limits of a key and returns it. Raises `RequestError` if there is no such key."""
+    key = _named(connection, id_or_name)
+    connection.execute(update(api_keys).where(api_keys.c.id == key.id).values(limits=_text(limits)))
+    return replace(key, limits=dict(limits))
+
+
+def _named(connection: Connection, id_or_name: str) -> ApiKey:
+    """Returns a key. Raises `RequestError` if there is no such key."""
+    statement = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
+    row = connection.execute(statement).first()
+    if row is None:
+        raise RequestError(f"there is no key {id_or_name!r}; `toolcaddie keys list` shows them", code="key_not_found")
+    return _key(row)
+
+
+def _text(limits: Mapping[str, float | None]) -> str | None:
+    return msgspec.json.encode(limits).decode() if limits else None
 
 
 def _key(row: Row[Any]) -> ApiKey:
@@ -194,4 +224,5 @@ def _key(row: Row[Any]) -> ApiKey:
         revoked=row.revoked,
         last_used=row.last_used,
         hint=row.hint,
+        limits=msgspec.json.decode(row.limits) if row.limits else {},
     )

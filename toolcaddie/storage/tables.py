@@ -138,8 +138,39 @@ api_keys = Table(
     Column("created", Double, nullable=False),
     Column("revoked", Double),
     Column("last_used", Double),
+    Column("limits", Text),  # JSON object of the limits that are the key's own; NULL: it has none
     Index("api_keys_by_name", "name", unique=True),
     Index("api_keys_by_digest", "digest", unique=True),
+)
+
+# What a key has used of its limits in one minute or day, see `meter`.
+key_windows = Table(
+    "key_windows",
+    metadata,
+    Column("key_id", String(32), nullable=False),
+    Column("span", String(8), nullable=False),
+    Column("start", BigInteger, nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("money", BigInteger, nullable=False),
+    PrimaryKeyConstraint("key_id", "span", "start"),
+)
+
+# The use of each key by day (UTC) and model, see `meter`.
+key_usage = Table(
+    "key_usage",
+    metadata,
+    Column("key_id", String(32), nullable=False),
+    Column("day", String(10), nullable=False),
+    Column("model", String(200), nullable=False),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("money", BigInteger, nullable=False),
+    Column("unpriced", BigInteger, nullable=False),
+    Column("estimated", BigInteger, nullable=False),
+    PrimaryKeyConstraint("key_id", "day", "model"),
 )
 
 # One row for each pruning that removed runs, see `retention`.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, bindparam
+from sqlalchemy import Connection, Executable, Row, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import ReturningInsert
 
 _INSERT: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -27,6 +28,24 @@ def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], 
     """
     statement = _insert_absent(connection.dialect.name, table)
     return connection.execute(statement, {**row, "now": now}).rowcount > 0
+
+
+def add_to_row(connection: Connection, table: Table, row: Mapping[str, Any]) -> Row[Any]:
+    """Adds the numbers of `row` to those of the row with the same primary key, or inserts it. Returns the columns that are not
+    part of the key, with their sums."""
+    return connection.execute(_add_to_row(connection.dialect.name, table), row).one()
+
+
+@cache
+def _add_to_row(dialect: str, table: Table) -> ReturningInsert[Any]:
+    """Returns the statement that inserts a row, or adds its numbers to the row with the same primary key."""
+    keys = _keys(table)
+    statement = _INSERT[dialect](table).values({column.name: bindparam(column.name) for column in table.columns})
+    sums = {name: table.c[name] + excluded for name, excluded in _other_columns(statement, table, keys).items()}
+    resolved: ReturningInsert[Any] = statement.on_conflict_do_update(index_elements=keys, set_=sums).returning(
+        *(table.c[name] for name in sums)
+    )
+    return resolved
 
 
 @cache
