@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from toolcaddie.app.settings import GatewaySettings, Idempotency
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.key_limits import NO_LIMITS, KeyLimits
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.ports import Provider
 from toolcaddie.ports.wires import DoorWire
@@ -41,6 +43,8 @@ class Parts:
     documents: Any
     event_log: Any
     keys: Any
+    meter: Any
+    key_limits: Callable[[], KeyLimits]
     registry: CollectorRegistry
     own_upstream_key: bool
 
@@ -78,13 +82,15 @@ async def gateway(
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     bounds: Bounds = DEFAULT,
     settings: GatewaySettings | None = None,
+    key_limits: KeyLimits = NO_LIMITS,
+    clock: Callable[[], float] = time.time,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
     `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open
     it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
-    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy) as database:
+    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy, clock=clock) as database:
         made = Runtime(
             provider=provider,
             sources=sources,
@@ -98,6 +104,8 @@ async def gateway(
             documents=database.store,
             event_log=database.events,
             keys=database.keys,
+            meter=database.meter,
+            key_limits=lambda: key_limits,
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
@@ -108,6 +116,7 @@ async def gateway(
             doors=doors,
             bounds=bounds,
             settings=settings or GatewaySettings(),
+            clock=clock,
         )
         async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)

@@ -27,8 +27,9 @@ from toolcaddie.app.taught import logged_requests, past_entries
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
+from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.ports import EventLog, KeyStore, Provider, Store
+from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -51,6 +52,9 @@ class Assembled:
     event_log: EventLog
     documents: Store
     keys: KeyStore
+    meter: KeyMeter
+    key_limits: Callable[[], KeyLimits]
+    """Limits of API keys in the settings that were read last."""
     registry: CollectorRegistry
     reload: Callable[[Settings], Awaitable[Changes]]
     """Changes sources and policy to those of new settings; see `Reloading.reload`."""
@@ -118,6 +122,8 @@ async def assembled(
                 event_log=database.events,
                 documents=database.store,
                 keys=database.keys,
+                meter=database.meter,
+                key_limits=reloading.key_limits,
                 registry=metrics,
                 reload=partial(reloading.reload, change_policy=runtime.change_policy),
                 source_states=states.states,

@@ -1,5 +1,5 @@
-"""Changes the sources and the policy of a running process to those of new settings. `toolcaddie serve` does so at the signal
-SIGHUP."""
+"""Changes the sources, the policy and the limits of API keys of a running process to those of new settings. `toolcaddie serve`
+does so at the signal SIGHUP."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from toolcaddie.app.plugged import Entry, sources_of
 from toolcaddie.app.runtimes import policy_of
 from toolcaddie.app.settings import PartSettings, Settings
+from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Policy, ToolSource
 from toolcaddie.registry import Registry
@@ -40,11 +41,16 @@ class Reloading:
 
     def __init__(self, source: CombinedSource, settings: Settings, registry: Registry, parts: Parts) -> None:
         self._source, self._registry, self._parts = source, registry, parts
+        self._key_limits = settings.key_limits
         self._loaded = [
             _Loaded(entry=entry, stamp=_stamp(entry), name=name)
             for entry, name in zip(_entries(settings), source.part_names, strict=True)
         ]
         self._policy = _policy_stamps(settings)
+
+    def key_limits(self) -> KeyLimits:
+        """Returns the limits of API keys of the settings that were read last."""
+        return self._key_limits
 
     async def reload(self, settings: Settings, change_policy: Callable[[Policy], None]) -> Changes:
         """Makes the sources that are new or changed in the settings, opens them, and closes those that are gone. Sources of
@@ -66,6 +72,7 @@ class Reloading:
         if policy is not None:
             change_policy(policy)
             self._policy = stamps
+        self._key_limits = settings.key_limits
         names = {each.name for each in new}
         return Changes(
             added=sorted(names.difference(old)),

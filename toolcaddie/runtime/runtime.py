@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from toolcaddie.control.results.cache import CacheStatistics
+from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
@@ -228,6 +229,15 @@ class Runtime(Assembly):
         """Returns the selector and the preset of requests that name none, and the function that makes a query of a request. For
         measurements of selection."""
         return self._looking.finder(view)
+
+    @property
+    def default_model(self) -> str:
+        """The model of requests that name none."""
+        return self._setups.default_model
+
+    def prices_of(self, model: str) -> Prices | None:
+        """Returns the prices of a model of the provider, or of another one as `provider:model`; None: they are unknown."""
+        return self._setups.prices_of(model)
 
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
         """Passes the events of all runs to a function until the `with` block ends."""

@@ -9,7 +9,7 @@ from toolcaddie import learning
 from toolcaddie.control.admission import Gates
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.bounds import Bounds
-from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.capabilities import Capabilities, Prices, capabilities_of
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.run import RunRequest
@@ -92,6 +92,21 @@ class Setups:
             self._made[key] = self._setup(request.preset, capabilities)
         setup = self._made[key]
         return setup if request.max_tools is None else self._limited(setup, request.max_tools)
+
+    @property
+    def default_model(self) -> str:
+        """The model of requests that name none."""
+        return self._model
+
+    def prices_of(self, model: str) -> Prices | None:
+        """Returns the prices of a model, by the provider's own name or as `provider:model`; None: they are unknown."""
+        if ":" in model and not model.startswith(f"{self._models.provider.name}:"):
+            known = capabilities_of(model, self._models.capabilities)
+            if known.prices is not None:
+                return known.prices
+        name = model.removeprefix(f"{self._models.provider.name}:")
+        entry = Entry(provider=self._models.provider, model=name or self._model)
+        return capabilities_for(entry, self._models.capabilities).prices
 
     def model_of(self, request: RunRequest) -> str:
         """Returns the model of a request by the provider's own name for it. A request may also name the model as

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.core.learning import LearningSettings
 from toolcaddie.core.numbers import Count, Seconds
 from toolcaddie.core.presets import CacheMode, DeliveryMode, ProgramMode
@@ -318,6 +319,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()
     gateway: GatewaySettings = GatewaySettings()
+    key_limits: KeyLimits = KeyLimits()
+    """Limits of each API key that has none of its own."""
     mcp: MCPSettings = MCPSettings()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()

@@ -24,10 +24,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from toolcaddie.core.control import Principal
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.vocabulary import KEY_HEADERS, WireName
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.problems import problem
@@ -87,21 +89,34 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """The authenticated sender of a request. `key`: the API key of the gateway that it sent; None: the gateway has none."""
+
+    principal: Principal
+    key: ApiKey | None = None
+
+
 class Access:
     """Authenticates requests. The key store caches its lookups for at most a second."""
 
     def __init__(self, keys: KeyStore) -> None:
         self._keys = keys
 
-    async def check(
+    async def check(self, headers: Mapping[bytes, bytes], *, client: str | None, has_body: bool) -> Principal | Problem:
+        """Returns the principal of the sender, or the refusal. See `sender`."""
+        sender = await self.sender(headers, client=client, has_body=has_body)
+        return sender.principal if isinstance(sender, Sender) else sender
+
+    async def sender(
         self,
         headers: Mapping[bytes, bytes],
         *,
         client: str | None,
         has_body: bool,
         key_headers: Collection[bytes] = (AUTHORIZATION,),
-    ) -> Principal | Problem:
-        """Returns the principal, or the refusal.
+    ) -> Sender | Problem:
+        """Returns the sender, or the refusal.
 
         `client`: the address that the request came from, if it is known. `has_body`: True if the request has a body, whose
         content type is then checked. `key_headers`: the headers that may contain the API key.
@@ -110,14 +125,15 @@ class Access:
             return await self._by_key({name: headers[name] for name in key_headers if name in headers}, key_headers)
         kind = headers.get(b"content-type", b"") if has_body else None
         site = headers.get(b"sec-fetch-site")
-        return _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
+        principal = _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
+        return principal if isinstance(principal, Problem) else Sender(principal=principal)
 
     async def has_keys(self) -> bool:
         """Returns True if the gateway has or had a key."""
         return await self._keys.any()
 
-    async def _by_key(self, values: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> Principal | Problem:
-        """Returns the principal of the key that the request contains, or the refusal. `values` has the request's values of
+    async def _by_key(self, values: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> Sender | Problem:
+        """Returns the owner of the key that the request contains, or the refusal. `values` has the request's values of
         `key_headers`."""
         secrets = {secret for name, value in values.items() if (secret := _secret(name, value))}
         if not secrets:
@@ -126,7 +142,11 @@ class Access:
             names = " and ".join(repr(name.decode()) for name in values)
             return problem(400, f"the headers {names} have different keys; send one", kind="invalid_request_error")
         key = await self._keys.check(secrets.pop())
-        return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
+        return (
+            _unauthorized("the API key is unknown or revoked")
+            if key is None
+            else Sender(principal=key.principal, key=key)
+        )
 
 
 def _secret(header: bytes, value: bytes) -> str:

@@ -7,7 +7,8 @@ its calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.approval_pages import ApprovalPages
 from toolcaddie.doors.gateway.background import BackgroundResponses
@@ -24,6 +26,7 @@ from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
 from toolcaddie.doors.gateway.idempotency import Once
+from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.pages import Pages
 from toolcaddie.doors.gateway.passing import Passing
@@ -33,7 +36,7 @@ from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import App, Route, Router
 from toolcaddie.doors.gateway.stored import StoredResponses
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.ports import EventLog, KeyStore, Store
+from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.runtime import Runtime
 from toolcaddie.wires import chat, messages, responses
@@ -61,6 +64,13 @@ class Parts(Protocol):
     @property
     def keys(self) -> KeyStore: ...
     @property
+    def meter(self) -> KeyMeter: ...
+    @property
+    def key_limits(self) -> Callable[[], KeyLimits]:
+        """Returns the limits of keys that have none of their own; they may change while the server runs."""
+        ...
+
+    @property
     def registry(self) -> CollectorRegistry: ...
     @property
     def own_upstream_key(self) -> bool:
@@ -78,6 +88,7 @@ def create_app(
     settings: GatewaySettings = _DEFAULT_SETTINGS,
     mounts: Mapping[str, App] | None = None,
     metrics: CollectorRegistry | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> Router:
     """Returns the gateway. Its method `close` ends what it still does in the background.
 
@@ -86,15 +97,17 @@ def create_app(
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
     by path, such as the MCP door; they authenticate their clients themselves. `metrics`: what `/metrics`
-    shows; None: the registry of `parts`.
+    shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the limits of keys.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
     ways = Counter(
         "toolcaddie_gateway_requests", "Requests to models: forwarded, or run", ["way"], registry=parts.registry
     )
+    limiter = Limiter(parts.meter, parts.runtime, defaults=parts.key_limits, clock=clock)
     serving = Serving(
         runtime=parts.runtime,
+        limiter=limiter,
         event_log=parts.event_log,
         once=Once(parts.documents, parts.event_log, idempotency, problem_for),
         hidden=HiddenParts(parts.documents),
@@ -127,6 +140,7 @@ def create_app(
         key_headers=every_key_header,
         passed=settings.passed,
         aliases=settings.aliases,
+        limiter=limiter,
     )
 
     stored = StoredResponses(parts.documents, seconds=age_seconds(settings.keep_responses))
@@ -139,6 +153,10 @@ def create_app(
         problem_for=problem_for,
         stopping=parts.runtime.begin_shutdown,
     )
+
+    async def close() -> None:
+        await background.close()
+        limiter.close()
 
     def handler_of(wire: DoorWire) -> ModelHandler:
         is_responses = wire.name == responses.WIRE.name
@@ -181,5 +199,5 @@ def create_app(
         bounds=bounds,
         elsewhere=passing,
         mounts=mounts,
-        closing=background.close,
+        closing=close,
     )

@@ -31,6 +31,8 @@ from toolcaddie.wires.responses.messages import ToolForms
 class Counting(ModelHandler):
     """Counts the tokens of a request after its tools were selected."""
 
+    _spends = False
+
     def _forms_of(self, definitions: Sequence[Any]) -> Sequence[Any]:
         """Returns definitions of tools in the form of the door's API."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapp
 from typing import Any
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.bodies import Share
 from toolcaddie.doors.gateway.problems import problem
@@ -46,6 +47,7 @@ class Exchange:
         self.query: bytes = scope.get("query_string", b"")
         self.started = False
         self._notes: dict[str, str] = {}
+        self._hidden: tuple[bytes, ...] = ()
         self._answer_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
         self._receive = receive
         self._send = send
@@ -99,11 +101,21 @@ class Exchange:
         """Adds a header to the answer, whether it is a success or an error."""
         self._notes[header] = value
 
+    def hide(self, beginnings: tuple[bytes, ...]) -> None:
+        """Removes the headers whose names begin so from the answer, unless they are added by `note`."""
+        self._hidden = beginnings
+
+    @property
+    def wire_name(self) -> WireName:
+        return self._wire.name
+
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         """Sends the status and the headers; `write` sends the body."""
         self.started = True
         self._answer_headers = headers
         raw = headers if isinstance(headers, list) else _raw(headers)
+        if self._hidden:
+            raw = [(name, value) for name, value in raw if not name.startswith(self._hidden)]
         if self._notes:
             raw = [*raw, *_raw(self._notes)]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})

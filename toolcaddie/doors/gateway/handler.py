@@ -34,6 +34,7 @@ from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, Run, has_intended_call, key_refusal, new_run_id
+from toolcaddie.doors.gateway.limiting import ACCOUNT, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
@@ -62,6 +63,7 @@ class Serving:
     """
 
     runtime: Runtime
+    limiter: Limiter
     event_log: EventLog
     once: Once
     hidden: HiddenParts
@@ -88,9 +90,13 @@ class ReadsReplies(Protocol):
 class ModelHandler:
     """Answers the requests of one door, whose clients use `wire`. It caches the tool lists of clients."""
 
+    _spends = True
+    """True if requests cost tokens."""
+
     def __init__(self, wire: DoorWire, serving: Serving) -> None:
         self._wire = wire
         self._runtime = serving.runtime
+        self._limiter = serving.limiter
         self._event_log = serving.event_log
         self._once = serving.once
         self._hidden = serving.hidden
@@ -121,8 +127,7 @@ class ModelHandler:
             await self._handle(exchange, body, share, caller)
 
     async def _handle(self, exchange: Exchange, body: bytes, share: Share, caller: Caller) -> None:
-        """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
-        principal, keyed = self._runtime.identified(caller.principal), caller.keyed
+        """Opens the request, and answers it if the limits of its key allow it."""
         large = len(body) >= LARGE
         open_envelope = partial(self._wire.open, body, self._bounds)
         envelope = await aside(open_envelope) if large else open_envelope()
@@ -131,6 +136,22 @@ class ModelHandler:
         opened = await self._opened(exchange, envelope, caller)
         if opened is not envelope:
             envelope, body = opened, msgspec.json.encode(opened.fields)
+        account = await self._limiter.admit(exchange, caller.key, envelope.fields, size=len(body), spends=self._spends)
+        if account is None:
+            await self._admitted(exchange, envelope, body, share, caller)
+            return
+        exchange.context[ACCOUNT] = account
+        try:
+            await self._admitted(exchange, envelope, body, share, caller)
+        finally:
+            if not account.detached:
+                account.settle()
+
+    async def _admitted(
+        self, exchange: Exchange, envelope: Envelope, body: bytes, share: Share, caller: Caller
+    ) -> None:
+        """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
+        principal, keyed = self._runtime.identified(caller.principal), caller.keyed
         if self._forwarder is not None and self._forwards(exchange, envelope, caller):
             share.give()
             self._forward_counter.inc()
@@ -139,7 +160,7 @@ class ModelHandler:
         else:
             self._run_counter.inc()
             read_request = partial(self._read, envelope)
-            request, tools = await aside(read_request) if large else read_request()
+            request, tools = await aside(read_request) if len(body) >= LARGE else read_request()
             share.give()
             headers = self._headers(exchange, keyed=keyed, once=False)
             run = self._scheduled(
@@ -220,11 +241,12 @@ class ModelHandler:
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
         try:
-            response = await provider.forward("POST", path, body, headers)
-            if bytes(envelope.fields.get("stream", b"")) == b"true" and is_whole(response):
-                await self._stream_whole(response, exchange, envelope)
-            else:
-                await pass_on(response, exchange)
+            with charged(exchange, observed=self._spends):
+                response = await provider.forward("POST", path, body, headers)
+                if bytes(envelope.fields.get("stream", b"")) == b"true" and is_whole(response):
+                    await self._stream_whole(response, exchange, envelope)
+                else:
+                    await pass_on(response, exchange)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
@@ -273,7 +295,8 @@ class ModelHandler:
         )
         answer = self._answer_stream if door_request.stream else self._answer_whole
         try:
-            with MarksActed() as marks:  # records in an error whether tools had run, also if writing the answer fails
+            # `MarksActed` records in an error whether tools had run, also if writing the answer fails.
+            with charged(exchange), MarksActed() as marks:
                 await answer(exchange, door_request, request, restored, marks, envelope)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:

@@ -9,6 +9,7 @@ what belongs to the client.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.aliases import with_model
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.limiting import ACCOUNT, Account, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, pass_on
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.gateway.router import Caller, Route
@@ -48,8 +50,10 @@ class Passing:
         key_headers: Collection[bytes],
         passed: Sequence[str] = (),
         aliases: Mapping[str, str],
+        limiter: Limiter,
     ) -> None:
         self._provider = provider
+        self._limiter = limiter
         self._onward = onward
         self._bodies = bodies
         self._passed = [_entry(text) for text in passed]
@@ -137,15 +141,35 @@ class Passing:
                 headers["content-type"] = kind.decode("latin-1")
             below = path or (exchange.path.removeprefix(_PREFIX) if self._onward.wire in _OPENAI else exchange.path)
             query = f"?{exchange.query.decode('latin-1')}" if exchange.query else ""
-            await exchange.while_connected(
-                self._forward(method, f"{below}{query}", self._with_model(body) or None, headers, exchange)
-            )
+            body = self._with_model(body)
+            account = await self._account(method, exchange, caller, body)
+            try:
+                await exchange.while_connected(
+                    self._forward(method, f"{below}{query}", body or None, headers, exchange)
+                )
+            finally:
+                if account is not None:
+                    account.settle()
 
     async def _forward(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], exchange: Exchange
     ) -> None:
         assert isinstance(self._provider, Forwarder)
-        await pass_on(await self._provider.forward(method, path, body, headers), exchange)
+        with charged(exchange, observed=True):
+            await pass_on(await self._provider.forward(method, path, body, headers), exchange)
+
+    async def _account(self, method: str, exchange: Exchange, caller: Caller, body: bytes) -> Account | None:
+        """Returns the account of a request that may cost something; None: it is not counted."""
+        if method != "POST" or caller.key is None:
+            return None
+        is_json = exchange.headers.get(b"content-type", b"").startswith(b"application/json")
+        fields: Mapping[str, msgspec.Raw] = {}
+        if is_json:
+            with suppress(RequestError):  # it is no JSON object; the upstream says so if it expects one
+                fields = open_envelope(body, DEFAULT, what="a request").fields
+        account = await self._limiter.admit(exchange, caller.key, fields, size=len(body) if is_json else 0)
+        exchange.context[ACCOUNT] = account
+        return account
 
     def _with_model(self, body: bytes) -> bytes:
         """Returns the body with the real name of its model, if it uses an alias."""

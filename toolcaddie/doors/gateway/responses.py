@@ -18,6 +18,7 @@ from toolcaddie.doors.gateway.background import BackgroundResponses, Job
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.handler import STREAM_HEADERS, ModelHandler, Serving
 from toolcaddie.doors.gateway.idempotency import Run
+from toolcaddie.doors.gateway.limiting import ACCOUNT, Account
 from toolcaddie.doors.gateway.onward import read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, items_of, owner_of
@@ -160,12 +161,20 @@ class ResponsesHandler(ModelHandler):
         upstream = _value(envelope, _PREVIOUS) or ""
         stored = StoredResponse(input=_input_items(envelope), response=begun, upstream=upstream)
 
+        account: Account | None = exchange.context.get(ACCOUNT)
+
         async def work(job: Job) -> None:
             other = exchange.detached(job.send)
             other.context[_JOB] = job
-            await run(other, run_id=run_id, lease=job.stored.lease)
+            try:
+                await run(other, run_id=run_id, lease=job.stored.lease)
+            finally:
+                if account is not None:
+                    account.settle()
 
         job = await self._background.begin(work, stored, owner, streams=door_request.stream)
+        if account is not None:
+            account.detached = True
         if not door_request.stream:
             await exchange.answer(200, ENCODER.encode({**begun, "status": "queued"}), {"x-toolcaddie-run": run_id})
             return

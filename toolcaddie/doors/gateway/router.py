@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, repeated_header
 from toolcaddie.doors.gateway.elsewhere import PASSED, advice
@@ -37,14 +38,18 @@ _CHANNEL = "gateway"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `keyed`: True if the
-    client sent a key of the gateway, which is not forwarded to the model's API."""
+    """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `key`: the key of the
+    gateway that the client sent, which is not forwarded to the model's API; None: the gateway has no keys."""
 
     principal: Principal
-    keyed: bool
+    key: ApiKey | None = None
+
+    @property
+    def keyed(self) -> bool:
+        return self.key is not None
 
 
-_ANYONE = Caller(principal=Principal(), keyed=False)
+_ANYONE = Caller(principal=Principal())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,12 +165,12 @@ class Router:
         """Returns the sender, or the refusal."""
         if refusal := repeated_header(scope["headers"], exchange.headers):
             return refusal
-        principal = await self._access.check(
+        sender = await self._access.sender(
             exchange.headers, client=exchange.client, has_body=has_body, key_headers=key_headers
         )
-        if isinstance(principal, Problem):
-            return principal
-        return Caller(principal=replace(principal, channel=_CHANNEL), keyed=await self._access.has_keys())
+        if isinstance(sender, Problem):
+            return sender
+        return Caller(principal=replace(sender.principal, channel=_CHANNEL), key=sender.key)
 
     async def _other(self, exchange: Exchange, scope: Scope, methods: Collection[str]) -> None:
         """Answers a request without a route: passes it on if that is allowed, else refuses it. `methods`: those with which its

@@ -1,0 +1,291 @@
+"""Limits of API keys: admits a request before it is sent to the model, and counts afterwards what it has used.
+
+Before: one request, and an estimate of its tokens and money, are reserved in the present windows (`ports.KeyMeter`). After: the
+estimate is replaced by the tokens that the model reported, also if the client has left before the end. A key without limits
+reserves nothing; its use is counted in memory and written once a second. A client without a key is not counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.capabilities import Prices
+from toolcaddie.core.events import ModelAnswered, ModelAsked, RunEvent, TextDelta
+from toolcaddie.core.key_limits import NO_LIMITS, Amounts, KeyLimits, KeyUsage, Reservation, cost
+from toolcaddie.core.message import Usage
+from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
+from toolcaddie.core.storage import ApiKey
+from toolcaddie.doors.gateway.exchange import Exchange, Send
+from toolcaddie.doors.gateway.limit_headers import HIDDEN, refusal_of, report_headers
+from toolcaddie.doors.gateway.problems import RefusedError
+from toolcaddie.ports import KeyMeter
+from toolcaddie.runtime import Runtime
+from toolcaddie.storage.meter import day_of
+from toolcaddie.util.log import Logger
+from toolcaddie.wires.usage import AnswerUsage
+
+log = Logger(__name__)
+
+_OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""Fields of requests that limit the tokens of the answer, over all wires."""
+_OUTPUT_TOKENS = 1_000
+"""Tokens that are reserved for an answer whose request names no limit."""
+_MODEL_LENGTH = 200
+"""Longest name of a model that is written."""
+
+ACCOUNT = "account"
+"""The place of the account in `Exchange.context`."""
+
+_NO_FIELDS: Mapping[str, msgspec.Raw] = {}
+_account: ContextVar[Account | None] = ContextVar("toolcaddie_account", default=None)
+"""The account of the request that the present task answers; its runs charge their model calls to it."""
+
+
+class Limiter:
+    """Admits the requests of API keys. `defaults` returns the limits of all keys, which a key's own limits override. `clock`
+    returns seconds since the epoch."""
+
+    def __init__(
+        self,
+        meter: KeyMeter,
+        runtime: Runtime,
+        *,
+        defaults: Callable[[], KeyLimits],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._meter = meter
+        self._runtime = runtime
+        self._defaults = defaults
+        self.clock = clock
+        self._unpriced: set[str] = set()
+        """Models that the log has named as without a price."""
+        self._subscription = ExitStack()
+        self._listens = False
+
+    def close(self) -> None:
+        self._subscription.close()
+
+    async def admit(
+        self,
+        exchange: Exchange,
+        key: ApiKey | None,
+        fields: Mapping[str, msgspec.Raw] = _NO_FIELDS,
+        *,
+        size: int,
+        spends: bool = True,
+    ) -> Account | None:
+        """Returns the account of a request; None: its client has no key. `fields`: those of the request's body. `size`: bytes of
+        the body. `spends`: False if the request costs no tokens.
+
+        Raises `RefusedError` if the key has reached a limit.
+        """
+        if key is None:
+            return None
+        if not self._listens:  # a gateway whose clients have no keys does not pay for a listener
+            self._listens = True
+            self._subscription.enter_context(self._runtime.subscribe(_charge))
+        given, output = (int(size / BYTES_PER_TOKEN), _output_limit(fields)) if spends else (0, 0)
+        model = _text(fields.get("model")) or self._runtime.default_model
+        limits = self._defaults().with_own(key.limits)
+        reservation = None
+        if limits != NO_LIMITS:
+            amounts = Amounts(requests=1, tokens=given + output, money=self._cost(model, given, output))
+            reservation = await self._reserved(exchange, key, amounts, limits)
+        return Account(self, key.id, model=model, given=given, reservation=reservation)
+
+    def settle(self, account: Account) -> None:
+        """Counts what a request has used."""
+        calls, total = account.calls(), Amounts(requests=1)
+        day = day_of(self.clock())
+        for at, (model, usage, estimated) in enumerate(calls or [("", Usage(), False)]):
+            prices = self._runtime.prices_of(model) if model else None
+            money = 0 if prices is None else cost(usage, prices)
+            last = at == max(0, len(calls) - 1)  # the request is counted with the last of its models
+            unpriced = bool(model) and prices is None
+            if unpriced:
+                self._name_unpriced(model)
+            total += Amounts(tokens=usage.input_tokens + usage.output_tokens, money=money)
+            self._meter.record(
+                KeyUsage(
+                    key_id=account.key_id,
+                    day=day,
+                    model=model[:_MODEL_LENGTH],
+                    requests=int(last),
+                    input_tokens=usage.input_tokens,
+                    output_tokens=usage.output_tokens,
+                    cached_tokens=usage.cached_tokens,
+                    money=money,
+                    unpriced=int(last and unpriced),
+                    estimated=int(last and estimated),
+                )
+            )
+        if account.reservation is not None:
+            self._meter.settle(account.reservation, total)
+
+    async def _reserved(
+        self, exchange: Exchange, key: ApiKey, amounts: Amounts, limits: KeyLimits
+    ) -> Reservation | None:
+        """Reserves the amounts, and adds the headers that report the limits to the answer."""
+        admission = await self._meter.reserve(key.id, amounts, limits)
+        now = self.clock()
+        exchange.hide(HIDDEN)
+        for name, value in report_headers(admission.allowances, now, wire=exchange.wire_name).items():
+            exchange.note(name, value)
+        if admission.exceeded:
+            raise RefusedError(refusal_of(admission.exceeded, key.name, now))
+        return admission.reservation
+
+    def _cost(self, model: str, given: int, output: int) -> int:
+        prices: Prices | None = self._runtime.prices_of(model)
+        return 0 if prices is None else cost(Usage(input_tokens=given, output_tokens=output), prices)
+
+    def _name_unpriced(self, model: str) -> None:
+        if model not in self._unpriced and len(self._unpriced) < 1_000:
+            self._unpriced.add(model)
+            log.warning(
+                "model_without_price",
+                model=model,
+                effect="its tokens count against the limits of keys, its money does not",
+                remedy="give its prices in a [[capabilities]] table of the settings",
+            )
+
+
+class Account:
+    """What one request has used so far. `given`: the estimated tokens of its input."""
+
+    def __init__(
+        self, limiter: Limiter, key_id: str, *, model: str, given: int, reservation: Reservation | None
+    ) -> None:
+        self.key_id = key_id
+        self.reservation = reservation
+        self.detached = False
+        """True: the request goes on after its answer, and is settled at its own end."""
+        self._limiter = limiter
+        self._model = model
+        self._given = given
+        self._calls: list[tuple[str, Usage, bool]] = []
+        self._open = False
+        """True: a model was asked and has not answered."""
+        self._cut = False
+        self._text = 0
+        """Tokens of the answer that has begun, by its characters."""
+        self._settled = False
+
+    @contextmanager
+    def charged(self) -> Iterator[None]:
+        """Charges the model calls of runs within the `with` block to this account."""
+        token = _account.set(self)
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._cut = True  # the client has left, or the server stops: what was asked for so far is paid for
+            raise
+        finally:
+            _account.reset(token)
+
+    def observe(self, exchange: Exchange) -> None:
+        """Reads the tokens of an answer that is passed on."""
+        self._open = True
+        exchange.wrap_send(self._observing)
+
+    def take(self, event: RunEvent) -> None:
+        """Takes an event of the run."""
+        match event:
+            case ModelAsked():
+                self._open, self._text = True, 0
+            case TextDelta():
+                self._text += len(event.text)
+            case ModelAnswered():
+                self._open = False
+                model = f"{event.provider}:{event.model}" if event.provider else event.model
+                self._add(model, event.usage, round(len(event.text) / BYTES_PER_TOKEN))
+
+    def calls(self) -> list[tuple[str, Usage, bool]]:
+        """Returns the model calls: model, tokens, and whether the tokens are an estimate."""
+        if self._open and self._cut:
+            self._open = False
+            self._add(self._model, Usage(), round(self._text / BYTES_PER_TOKEN))
+        return self._calls
+
+    def settle(self) -> None:
+        """Counts what was used, once."""
+        if not self._settled:
+            self._settled = True
+            self._limiter.settle(self)
+
+    def _add(self, model: str, usage: Usage, output: int) -> None:
+        """Adds a model call. If it reported no tokens, they are estimated. `output`: the estimated tokens of its answer."""
+        estimated = usage.input_tokens == 0 and usage.output_tokens == 0
+        if estimated:
+            usage = Usage(input_tokens=self._given, output_tokens=output)
+        self._calls.append((model or self._model, usage, estimated))
+
+    def _observing(self, send: Send) -> Send:
+        reader: AnswerUsage | None = None
+
+        async def observed(message: MutableMapping[str, Any]) -> None:
+            nonlocal reader
+            if message["type"] == "http.response.start":
+                self._open = False
+                if message["status"] == 200:
+                    reader = AnswerUsage(streams=_is_stream(message["headers"]))
+                    self._calls.append((self._model, Usage(input_tokens=self._given), True))
+            elif reader is not None:
+                reader.add(message["body"])
+                if not message.get("more_body"):
+                    reader.end()
+                estimate = Usage(input_tokens=self._given, output_tokens=reader.output_estimate)
+                self._calls[-1] = (reader.model or self._model, reader.usage or estimate, reader.usage is None)
+            await send(message)
+
+        return observed
+
+
+@contextmanager
+def charged(exchange: Exchange, *, observed: bool = False) -> Iterator[None]:
+    """Charges what happens within the `with` block to the account of the request, if it has one. `observed`: the answer is
+    passed on, so its tokens are read on the way."""
+    account: Account | None = exchange.context.get(ACCOUNT)
+    if account is None:
+        yield
+        return
+    if observed:
+        account.observe(exchange)
+    with account.charged():
+        yield
+
+
+async def _charge(event: RunEvent) -> None:
+    """Charges an event to the account of the present task."""
+    account = _account.get()
+    if account is not None:
+        account.take(event)
+
+
+def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers)
+
+
+def _output_limit(fields: Mapping[str, msgspec.Raw]) -> int:
+    """Returns the largest number of tokens that a request allows for its answer."""
+    for name in _OUTPUT_FIELDS:
+        text = bytes(fields.get(name, b""))
+        if text.isdigit() and len(text) < 10:
+            return int(text)
+    return _OUTPUT_TOKENS
+
+
+def _text(raw: msgspec.Raw | None) -> str:
+    """Returns the string in a field; empty: it has none."""
+    try:
+        value = msgspec.json.decode(raw) if raw is not None else ""
+    except msgspec.DecodeError:
+        return ""
+    return value if isinstance(value, str) else ""
