@@ -16,7 +16,7 @@ from tests.doors.serving import Gateway, gateway
 from tests.storage.conftest import Clock
 from toolcaddie.core.capabilities import CAPABILITIES, capabilities_from
 from toolcaddie.core.control import Principal
-from toolcaddie.core.key_limits import BILLION, KeyLimits, KeyUsage
+from toolcaddie.core.key_limits import BILLION, Amounts, KeyLimits, KeyUsage
 from toolcaddie.testing import ScriptedUpstream, refuse, say
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def limits(self) -> dict[str, str]:
-        return {name: value for name, value in self.headers.items() if "ratelimit" in name}
+        return {name.lower(): value for name, value in self.headers.items() if "ratelimit" in name.lower()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +59,13 @@ class Client:
         async with self.session.post(f"{self.gateway.base_url}{path}", json=body, headers=headers) as answer:
             whole = answer.content_type == "application/json"
             content = await answer.json() if whole else await answer.text()
-            return Answer(status=answer.status, headers=dict(answer.headers), body=content)
+            return Answer(status=answer.status, headers=answer.headers, body=content)
 
     async def usage(self) -> list[KeyUsage]:
         meter = self.gateway.database.meter
         await meter.close()
-        await meter.reserve("other", KeyLimits and _NOTHING, KeyLimits(requests_per_day=1))  # writes are in order
+        await meter.reserve("other", Amounts(), KeyLimits(requests_per_day=1))  # writes are in order
         return list(await meter.usage(first=DAY, last=DAY))
-
-
-from toolcaddie.core.key_limits import Amounts  # noqa: E402
-
-_NOTHING = Amounts()
 
 
 @pytest.fixture
@@ -229,7 +224,7 @@ async def test_a_refused_request_of_the_upstream_costs_a_request_and_no_tokens(t
         ScriptedUpstream([refuse(400), refuse(400), say("yes")]) as upstream,
         limited(tmp_path, upstream, clock, own) as client,
     ):
-        assert [(await client.ask(tools=tools)).status for tools in ([], [TOOL])] == [400, 400]
+        assert [(await client.ask(**more)).status for more in ({}, {"tools": [TOOL]})] == [400, 400]
         answer = await client.ask()
         assert answer.status == 200
         assert answer.limits["x-ratelimit-remaining-requests"] == "2"
