@@ -216,14 +216,14 @@ def _work(
 
 
 def _reloaded(settings: Settings, read: Callable[[], Settings]) -> Settings:
-    """Returns the settings with the sources and the policy of this moment; unchanged if the settings cannot be read, which is
+    """Returns the settings with the sources, the policy and the limits of this moment; unchanged if they cannot be read, which is
     logged."""
     try:
         now = read()
     except ToolcaddieError as error:
         log.error("sources_not_reloaded", error=str(error))
         return settings
-    return replace(settings, catalogs=now.catalogs, source=now.source, policy=now.policy)
+    return replace(settings, catalogs=now.catalogs, source=now.source, policy=now.policy, key_limits=now.key_limits)
 
 
 async def _serve(
