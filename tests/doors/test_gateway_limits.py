@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.doors.serving import Gateway, gateway
+from tests.doors.test_gateway_passing import upstream as upstream_of_everything
 from tests.storage.conftest import Clock
 from toolcaddie.core.capabilities import CAPABILITIES, capabilities_from
 from toolcaddie.core.control import Principal
@@ -279,3 +280,18 @@ class HoldingUpstream:
         await writer.drain()
         await self._held.wait()
         writer.close()
+
+
+async def test_requests_that_are_passed_on_count_too(tmp_path: Path, clock: Clock) -> None:
+    async with (
+        upstream_of_everything() as (address, requests),
+        limited(tmp_path, address, clock, {"requests_per_minute": 2}) as client,
+    ):
+        embed = {"model": "m", "input": "hello"}
+        statuses = []
+        for path in ("/v1/embeddings", "/v1/moderations", "/v1/embeddings"):
+            headers = {"authorization": f"Bearer {client.secret}"}
+            async with client.session.post(f"{client.gateway.base_url}{path}", json=embed, headers=headers) as answer:
+                statuses.append(answer.status)
+        assert statuses == [200, 200, 429]
+        assert len(requests) == 2

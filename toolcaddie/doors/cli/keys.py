@@ -1,9 +1,9 @@
-"""`toolcaddie keys`: creates, lists and revokes API keys of the gateway."""
+"""`toolcaddie keys`: creates, limits, lists and revokes API keys of the gateway."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +13,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.key_limits import changed_limits, limit_options, limits_json, limits_text
 from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -26,11 +27,12 @@ T = TypeVar("T")
     epilog="\b\nExamples:\n"
     "  toolcaddie keys add laptop\n"
     "  toolcaddie keys add reception --role staff --bot reception\n"
+    "  toolcaddie keys limit laptop --requests-per-minute 60 --dollars-per-day 5\n"
     "  toolcaddie keys list --json\n"
     "  toolcaddie keys revoke laptop",
 )
 def command() -> None:
-    """Create, list and revoke API keys of the gateway.
+    """Create, limit, list and revoke API keys of the gateway.
 
     Once a key exists, every request to the gateway needs one.
     """
@@ -46,10 +48,20 @@ def command() -> None:
 @click.argument("name")
 @click.option("--role", help="Role of the requests with this key.")
 @click.option("--bot", help="Bot that makes the requests with this key.")
+@limit_options
 @database_option
 @json_option
 @click.pass_obj
-def add(common: Common, name: str, role: str | None, bot: str | None, database_url: str | None, as_json: bool) -> None:
+def add(
+    common: Common,
+    /,
+    name: str,
+    role: str | None,
+    bot: str | None,
+    database_url: str | None,
+    as_json: bool,
+    **limits: Any,
+) -> None:
     """Create the key NAME and print its secret.
 
     The secret is not stored, so it cannot be shown again.
@@ -58,9 +70,10 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
     if settings.bots:
         check_bot(settings, bot)
     principal = Principal(id=name, role=role, bot=bot)
-    key, secret = _with_keys(settings, lambda keys: keys.add(name, principal))
+    own = changed_limits({}, limits)
+    key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own))
     if as_json:
-        print_json({**_key_json(key), "secret": secret})
+        print_json({**_key_json(key, settings), "secret": secret})
         return
     echo(secret)
     note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
@@ -74,9 +87,10 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
 @click.pass_obj
 def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
     """List all keys, including revoked ones."""
-    keys = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.list())
+    settings = settings_of(common, database_url=database_url)
+    keys = _with_keys(settings, lambda keys: keys.list())
     if as_json:
-        print_json({"keys": [_key_json(key) for key in keys]})
+        print_json({"keys": [_key_json(key, settings) for key in keys]})
     elif not keys:
         note("There are no keys: the gateway serves this machine only. To create one: toolcaddie keys add NAME")
     else:
@@ -87,14 +101,50 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
                 f"{key.hint}…",
                 key.principal.role,
                 key.principal.bot,
+                limits_text(settings.key_limits.with_own(key.limits)),
                 local_time(key.created),
                 local_time(key.last_used) or "never",
                 f"revoked {local_time(key.revoked)}" if key.revoked else "live",
             )
             for key in keys
         ]
-        columns = ("id", "name", "secret", "role", "bot", "made", "used", "state")
-        print_table(columns, rows, spare=("made", "secret", "used", "bot"))
+        columns = ("id", "name", "secret", "role", "bot", "limits", "made", "used", "state")
+        print_table(columns, rows, spare=("made", "secret", "used", "bot", "limits"))
+
+
+@command.command(
+    "limit",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie keys limit laptop\n"
+    "  toolcaddie keys limit laptop --requests-per-minute 60 --dollars-per-day 5\n"
+    "  toolcaddie keys limit laptop --tokens-per-day none",
+)
+@click.argument("key", metavar="ID|NAME")
+@limit_options
+@database_option
+@json_option
+@click.pass_obj
+def limit(common: Common, /, key: str, database_url: str | None, as_json: bool, **limits: Any) -> None:
+    """Set limits of a key, or show them; a running gateway has them within a second.
+
+    `none` removes a limit, also that of the settings. `default` returns to the limit of the settings (`key_limits`).
+    """
+    settings = settings_of(common, database_url=database_url)
+    changed = _with_keys(settings, lambda keys: _limited(keys, key, limits))
+    if as_json:
+        print_json(_key_json(changed, settings))
+    else:
+        in_force = limits_text(settings.key_limits.with_own(changed.limits)) or "no limits"
+        echo(f"{changed.name}: {in_force}")
+
+
+async def _limited(keys: KeyStore, id_or_name: str, options: Mapping[str, Any]) -> ApiKey:
+    """Changes the limits that the options name, and returns the key."""
+    key = next((key for key in await keys.list() if id_or_name in (key.id, key.name)), None)
+    limits = changed_limits({} if key is None else key.limits, options)
+    if key is not None and limits == key.limits:
+        return key
+    return await keys.limit(id_or_name, limits)
 
 
 @command.command("revoke", epilog="\b\nExample:\n  toolcaddie keys revoke laptop")
@@ -104,9 +154,10 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
 @click.pass_obj
 def revoke(common: Common, key: str, database_url: str | None, as_json: bool) -> None:
     """Revoke a key; a running gateway refuses it within a second."""
-    revoked = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.revoke(key))
+    settings = settings_of(common, database_url=database_url)
+    revoked = _with_keys(settings, lambda keys: keys.revoke(key))
     if as_json:
-        print_json(_key_json(revoked))
+        print_json(_key_json(revoked, settings))
     else:
         echo(f"revoked {revoked.id} ({revoked.name})")
 
@@ -121,7 +172,7 @@ def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]]) ->
     return asyncio.run(answer())
 
 
-def _key_json(key: ApiKey) -> dict[str, Any]:
+def _key_json(key: ApiKey, settings: Settings) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,
@@ -130,4 +181,5 @@ def _key_json(key: ApiKey) -> dict[str, Any]:
         "created": key.created,
         "last_used": key.last_used,
         "revoked": key.revoked,
+        "limits": limits_json(key, settings),
     }

@@ -35,7 +35,8 @@ _COMMANDS = {
         f"{_PACKAGE}.imports",
         "Write the MCP servers in a client's settings FILE as tables of toolcaddie.toml.",
     ),
-    "keys": (f"{_PACKAGE}.keys", "Create, list and revoke API keys of the gateway."),
+    "usage": (f"{_PACKAGE}.key_limits", "Show how much the clients of the gateway have used."),
+    "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),
 }
