@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from toolcaddie.control.approvals import digest_of, mismatch, question
 from toolcaddie.control.arguments import Arguments, arguments_of
+from toolcaddie.control.idempotency import with_key
 from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.visibility import may_use
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
@@ -111,7 +112,8 @@ async def admit(
         unapproved = await _approval_gate(pending, request, decision, gates, emit)
         if unapproved is not None:
             return unapproved
-    return Admitted(call=call, tool=tool, arguments=arguments.values, whole=bool(pending.program), approved=approved)
+    values = with_key(tool, arguments.values, run_id=context.run_id, call_id=call.id)
+    return Admitted(call=call, tool=tool, arguments=values, whole=bool(pending.program), approved=approved)
 
 
 def changed_tool(name: str) -> ToolResult:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.control.idempotency import with_key
 from toolcaddie.core.bounds import DEFAULT, Bounds, beyond
 from toolcaddie.core.schema import argument_errors, canonical_json, takes_long
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
@@ -40,8 +41,8 @@ async def arguments_of(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) 
 def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
     """Returns the decoded arguments, or a result that names the field at fault and shows the schema.
 
-    Names that begin with `_` belong to the application (`_chatId`). If a model sends such an argument, it is dropped, unless
-    the schema declares it.
+    A missing idempotency key is no mistake, because it is added before the call. Names that begin with `_` belong to the
+    application (`_chatId`). If a model sends such an argument, it is dropped, unless the schema declares it.
     """
     if len(call.arguments) > bounds.arguments:
         problem = beyond(
@@ -61,7 +62,9 @@ def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -
         arguments = {name: value for name, value in arguments.items() if name not in dropped}
         short_names = [name[:64] for name in dropped[:_SHOWN_NAMES]]
         log.info("arguments_dropped", tool=tool.name, names=short_names, count=len(dropped))
-    errors = argument_errors(tool.input_schema, arguments, bounds=bounds)
+    # A key is added after the approval, which is bound to the model's own arguments; until then any key stands for it.
+    complete = with_key(tool, arguments, run_id="", call_id="")
+    errors = argument_errors(tool.input_schema, complete, bounds=bounds)
     return _failure(tool, errors) if errors else Arguments(values=arguments, dropped=dropped)
 
 

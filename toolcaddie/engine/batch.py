@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from toolcaddie.control.admission import Admitted
+from toolcaddie.control.idempotency import has_key
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown
 from toolcaddie.core.run import PendingCall, RunState
@@ -122,7 +123,7 @@ class Batch:
         """
         call = self.admitted[index]
         try:
-            if not _has_idempotency_key(call):
+            if not has_key(call.tool, call.arguments):
                 self._started.add(index)
                 async with self._storing:  # the last write must hold all calls that have begun
                     await self._run.record.store_outcomes(replace(self._state, pending=tuple(self.outcomes())))
@@ -143,12 +144,6 @@ def _needs_intent(call: Admitted) -> bool:
     """Returns True if a call may change something that a second run would change again."""
     annotations = call.tool.annotations
     return not annotations.read_only and not annotations.idempotent
-
-
-def _has_idempotency_key(call: Admitted) -> bool:
-    """Returns True if a call has an idempotency key among its arguments. If it is sent again with the same key, the tool acts
-    only once."""
-    return call.tool.idempotency_key is not None and call.tool.idempotency_key in call.arguments
 
 
 def _unknown(call: Admitted) -> ToolResult:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
+from toolcaddie.control.idempotency import has_key
 from toolcaddie.core.content import with_text
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.tool import ToolResult
@@ -86,4 +87,4 @@ def is_safe_to_repeat(invocation: Invocation) -> bool:
     tool = invocation.tool
     if tool.annotations.read_only or tool.annotations.idempotent:
         return True
-    return tool.idempotency_key is not None and invocation.arguments.get(tool.idempotency_key) not in (None, "")
+    return has_key(tool, invocation.arguments)
