@@ -20,6 +20,7 @@ from toolcaddie.core.events import (
     CallFinished,
     CallIntended,
     CallProgressed,
+    CallSettled,
     CallUnknown,
     ClientCallDelta,
     LimitReached,
@@ -146,6 +147,9 @@ EVERY_EVENT: Sequence[RunEvent] = (
     intended(),
     called(),
     CallUnknown(run_id="r", call=CALL, reason="the run broke off"),
+    CallSettled(
+        run_id="r", call=CALL, took_effect=True, text="refund 7", reason="on the list", by=Principal(id="boss")
+    ),
     LimitReached(run_id="r", limit="rounds", detail="5 rounds"),
     RunPaused(run_id="r", state=STATE),
     RunResumed(run_id="r", principal=Principal(id="ann"), answered=("call_1",)),

@@ -37,6 +37,7 @@ from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallIntended,
+    CallSettled,
     CallUnknown,
     LimitReached,
     MetaCalled,
@@ -86,9 +87,9 @@ _MOST_RUNS = 10_000
 _MARGIN = 2_000
 """Smallest number of characters after a limit that are redacted too."""
 
-_AFTER_OTHERS = (ApprovalClosed, RunResumed)
+_AFTER_OTHERS = (ApprovalClosed, CallSettled, RunResumed)
 """Events before which another process may have written rows of the run."""
-_DURABLE = (CallIntended, ApprovalClosed)
+_DURABLE = (CallIntended, ApprovalClosed, CallSettled)
 """Events whose row must be on disk before the run continues."""
 _ENDS = (RunFinished, RunFailed, RunPaused)
 """Events after which a run writes no more rows in this process."""
@@ -371,6 +372,16 @@ def _call_unknown(event: CallUnknown) -> Data:
     return {**_call(event.call), "reason": event.reason}
 
 
+def _call_settled(event: CallSettled) -> Data:
+    return {
+        **_call(event.call),
+        "took_effect": event.took_effect,
+        "text": _text(event.text),
+        "reason": _text(event.reason),
+        "by": _text(event.by.id),
+    }
+
+
 def _limit_reached(event: LimitReached) -> Data:
     return {"limit": event.limit, "detail": _text(event.detail)}
 
@@ -413,6 +424,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     CallIntended: _call_intended,
     CallFinished: _call_finished,
     CallUnknown: _call_unknown,
+    CallSettled: _call_settled,
     LimitReached: _limit_reached,
     RunPaused: _run_paused,
     RunResumed: _run_resumed,

@@ -159,6 +159,19 @@ class CallUnknown(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class CallSettled(Struct, frozen=True, kw_only=True):
+    """A person has found out what became of a call whose outcome was unknown."""
+
+    run_id: str
+    call: ToolCall
+    took_effect: bool
+    text: str
+    """What the model reads in addition."""
+    reason: str
+    """How the person knows."""
+    by: Principal
+
+
 class LimitReached(Struct, frozen=True, kw_only=True):
     run_id: str
     limit: str
@@ -224,6 +237,7 @@ RunEvent = (
     | CallProgressed
     | CallFinished
     | CallUnknown
+    | CallSettled
     | LimitReached
     | RunPaused
     | RunResumed

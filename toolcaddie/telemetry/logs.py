@@ -19,6 +19,7 @@ from toolcaddie.core.events import (
     ApprovalClosed,
     CallDecided,
     CallFinished,
+    CallSettled,
     CallUnknown,
     LimitReached,
     MetaCalled,
@@ -162,6 +163,7 @@ class StructlogSink:
             ApprovalClosed: self._approval,
             CallFinished: self._called,
             CallUnknown: self._unknown,
+            CallSettled: self._settled,
             LimitReached: self._limit,
             RunPaused: self._paused,
             RunFinished: self._finished,
@@ -315,6 +317,15 @@ class StructlogSink:
 
     def _unknown(self, event: CallUnknown) -> None:
         self._log.warning("call_unknown", run=event.run_id, tool=event.call.name, reason=event.reason)
+
+    def _settled(self, event: CallSettled) -> None:
+        self._log.info(
+            "call_settled",
+            run=event.run_id,
+            tool=event.call.name,
+            took_effect=event.took_effect,
+            by=event.by.id,
+        )
 
     def _limit(self, event: LimitReached) -> None:
         self._log.warning("limit_reached", run=event.run_id, limit=event.limit, detail=event.detail)

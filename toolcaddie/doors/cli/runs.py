@@ -1,8 +1,10 @@
-"""`toolcaddie runs`: lists recorded runs with their state, or shows the outcome of each call of one run."""
+"""`toolcaddie runs`: lists recorded runs with their state, shows the outcome of each call of one run, and settles calls whose
+outcome is unknown."""
 
 from __future__ import annotations
 
 import asyncio
+import getpass
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +14,20 @@ import click
 
 from toolcaddie.app.build import opened
 from toolcaddie.app.settings import Settings
+from toolcaddie.audit.trail import Trail
+from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
 from toolcaddie.storage.runs import StoredRuns
 
 CallState = Literal["under way", "done", "failed", "unknown"]
 
-_CALL_KINDS = ("call_intended", "call_finished", "call_unknown")
+_CALL_KINDS = ("call_intended", "call_finished", UNKNOWN, SETTLED)
 """Kinds of the events from which the state of a call follows."""
 _MESSAGE_SHOWN = 60
 _DETAIL_SHOWN = 160
@@ -41,6 +47,19 @@ class CallSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownCall:
+    """A call whose outcome is unknown."""
+
+    run_id: str
+    id: str
+    name: str
+    arguments: str
+    at: float
+    """The moment at which its end became unknown, in seconds since the epoch."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
     """One row of the list of runs. `done`, `failed` and `unknown` are the numbers of calls in these states."""
 
@@ -57,10 +76,32 @@ class RunRow:
     message: str
 
 
-@click.command(
+class _Runs(click.Group):
+    """A group whose command `show` needs no name: `toolcaddie runs last` is `toolcaddie runs show last`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["show", *args])
+
+
+@click.group(
     name="runs",
-    epilog="\b\nExamples:\n  toolcaddie runs\n  toolcaddie runs last\n  toolcaddie runs run_0123 --json",
+    cls=_Runs,
+    epilog="\b\nExamples:\n"
+    "  toolcaddie runs\n"
+    "  toolcaddie runs last\n"
+    "  toolcaddie runs run_0123 --json\n"
+    "  toolcaddie runs unknown\n"
+    '  toolcaddie runs settle run_0123 call_1 --done --reason "on the statement"',
 )
+def command() -> None:
+    """List runs with their state, or show the outcome of each call of one run.
+
+    `show` needs no name: `toolcaddie runs` lists runs, `toolcaddie runs RUN_ID` shows one.
+    """
+
+
+@command.command("show", epilog="\b\nExamples:\n  toolcaddie runs show\n  toolcaddie runs show last")
 @click.argument("run_id", required=False)
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of runs to list."
@@ -68,12 +109,12 @@ class RunRow:
 @database_option
 @json_option
 @click.pass_obj
-def command(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
+def show(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
     """List runs with their state, or show the outcome of each call of one run.
 
     RUN_ID is the id of a run, or 'last'. A run is running (the list names its process), pending (it can be resumed), completed,
     client_calls (its client runs the calls) or failed. A call is unknown if its process was killed or its run was cancelled
-    before the outcome was recorded: check if it took effect before you repeat it.
+    before the outcome was recorded: check if it took effect, and settle it (`toolcaddie runs settle`).
     """
     settings = settings_of(common, database_url=database_url)
     if run_id is None:
@@ -88,6 +129,73 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
         _print_calls(calls, events[0].run_id)
 
 
+@command.command("unknown", epilog="\b\nExamples:\n  toolcaddie runs unknown\n  toolcaddie runs unknown --json")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=1_000, show_default=True, help="Number of runs, the newest first."
+)
+@database_option
+@json_option
+@click.pass_obj
+def unknown(common: Common, limit: int, database_url: str | None, as_json: bool) -> None:
+    """List the calls whose outcome is unknown: their process was killed, or their run was cancelled, in the middle.
+
+    Nothing repeats such a call. Find out whether it took effect, and settle it.
+    """
+    calls = asyncio.run(_unknown(settings_of(common, database_url=database_url), limit))
+    if as_json:
+        print_json({"calls": calls})
+    elif not calls:
+        note("no call has an unknown outcome")
+    else:
+        rows = [
+            (call.run_id, call.id, local_time(call.at), call.name, shortened(call.arguments, _DETAIL_SHOWN))
+            for call in calls
+        ]
+        print_table(("run", "call", "since", "tool", "arguments"), rows, spare=("since",))
+
+
+@command.command(
+    "settle",
+    epilog="\b\nExamples:\n"
+    '  toolcaddie runs settle run_0123 call_1 --done --result "booking 4711"\n'
+    '  toolcaddie runs settle run_0123 call_1 --not-done --reason "not on the list"',
+)
+@click.argument("run_id")
+@click.argument("call_id")
+@click.option("--done/--not-done", "took_effect", default=None, help="Whether the call took effect.")
+@click.option("--result", "text", default="", help="What the model reads about the call besides.")
+@click.option("--reason", default="", help="How you know; it is recorded.")
+@database_option
+@json_option
+@click.pass_obj
+def settle(
+    common: Common,
+    run_id: str,
+    call_id: str,
+    took_effect: bool | None,
+    text: str,
+    reason: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Say what became of the call CALL_ID of the run RUN_ID, whose outcome is unknown.
+
+    It is recorded with your name. If the run can be resumed, its model reads it.
+    """
+    if took_effect is None:
+        raise click.UsageError("say whether the call took effect: --done or --not-done")
+    finding = Finding(took_effect=took_effect, text=text, reason=reason)
+    settlement = asyncio.run(_settled(settings_of(common, database_url=database_url), run_id, call_id, finding))
+    if as_json:
+        print_json(settlement)
+        return
+    echo(f"{settlement.tool} {'took effect' if took_effect else 'did not take effect'} ({run_id}, {call_id})")
+    if settlement.resumable:
+        note(f"`toolcaddie resume {run_id}` continues the run with this")
+    else:
+        note("the run has ended; nothing continues it")
+
+
 def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
     """Returns the calls of one run in the order of their start. A call with a recorded outcome keeps it, even if a later event
     says that its outcome is unknown."""
@@ -96,7 +204,7 @@ def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
         if event.kind not in _CALL_KINDS:
             continue
         data, before = event.data, calls.get(event.data["id"])
-        if event.kind == "call_unknown" and before is not None and before.state in ("done", "failed"):
+        if event.kind == UNKNOWN and before is not None and before.state in ("done", "failed"):
             continue
         calls[data["id"]] = CallSummary(
             id=data["id"], name=data["name"], arguments=data["arguments"], state=_state(event), detail=_detail(data)
@@ -109,6 +217,8 @@ def _state(event: EventRecord) -> CallState:
     match event.kind:
         case "call_unknown":
             return "unknown"
+        case "call_settled":
+            return "done" if event.data["took_effect"] else "failed"
         case "call_finished":
             return "failed" if event.data.get("error") else "done"
         case _:
@@ -116,7 +226,35 @@ def _state(event: EventRecord) -> CallState:
 
 
 def _detail(data: Mapping[str, Any]) -> str:
+    if "took_effect" in data:
+        return f"settled by {data['by']}: {data['text'] or data['reason']}".rstrip(": ")
     return str(data.get("reason") or data.get("content") or "")
+
+
+async def _unknown(settings: Settings, limit: int) -> Sequence[UnknownCall]:
+    """Returns the unknown calls of the newest runs."""
+    async with opened(settings) as database:
+        runs = await database.events.runs(RunQuery(limit=limit))
+        records = await database.events.records([run.run_id for run in runs], ("call_finished", UNKNOWN, SETTLED))
+    return [
+        UnknownCall(
+            run_id=record.run_id,
+            id=record.data["id"],
+            name=record.data["name"],
+            arguments=record.data["arguments"],
+            at=record.at,
+            reason=record.data["reason"],
+        )
+        for record in unknown_calls(records)
+    ]
+
+
+async def _settled(settings: Settings, run_id: str, call_id: str, finding: Finding) -> Settlement:
+    """Settles a call in the name of the operating system's user."""
+    async with opened(settings) as database:
+        await database.leases.own()  # settles the runs of processes that are gone
+        settling = Settling(database.events, StoredRuns(database.store), Trail(database.events).emit)
+        return await settling.settle(run_id, call_id, finding, by=Principal(id=getpass.getuser()))
 
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:

@@ -199,6 +199,12 @@ def _unknown_sentence(data: Data) -> str:
     return f"{data['name']} {data['arguments']}: {data['reason']}; whether it took effect is not known"
 
 
+def _settled_sentence(data: Data) -> str:
+    effect = "took effect" if data["took_effect"] else "did not take effect"
+    reason = f": {data['reason']}" if data["reason"] else ""
+    return f"{data['name']} {effect}, says {data['by']}{reason}"
+
+
 def _resume_sentence(data: Data) -> str:
     answered_names = data["answered"]
     return f"by {data['principal']}" + (f", with an answer for {_names(answered_names)}" if answered_names else "")
@@ -226,6 +232,7 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "call_intended": _intent_sentence,
     "call_finished": _call_sentence,
     "call_unknown": _unknown_sentence,
+    "call_settled": _settled_sentence,
     "limit_reached": _limit_sentence,
     "run_paused": _pause_sentence,
     "run_resumed": _resume_sentence,
