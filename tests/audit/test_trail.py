@@ -191,6 +191,7 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
         "call_intended",
         "call_finished",
         "call_unknown",
+        "call_settled",
         "limit_reached",
         "run_paused",
         "run_resumed",
