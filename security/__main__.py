@@ -36,17 +36,19 @@ class Options:
     corpora: Path | None = None
     """Folder with hostile inputs; an attack that needs them says that it was skipped where it is None or lacks the file."""
     times: int | None = None
-    """Number of kills of each kind. None: 200 of a server whose clients never retry, 50 of a server whose clients retry with a
-    key, and 150 of processes that resume runs; with `quick` a few of each."""
+    """Number of kills of each kind. None: 200 of a server whose clients never retry, 50 of one whose clients retry with a key, 50
+    of one that waits for the trail before it answers, and 150 of processes that resume runs; with `quick` a few of each."""
 
 
 def kills(options: Options) -> Sequence[Finding]:
     """Kills processes with SIGKILL at random moments: a server with six clients that never retry, a server with six clients that
-    send an idempotency key and retry, and processes that resume runs."""
-    plain, keyed, resumed = (options.times or number for number in ((5, 3, 6) if options.quick else (200, 50, 150)))
+    send an idempotency key and retry, a server that waits for the trail before it answers, and processes that resume runs."""
+    numbers = (5, 3, 3, 6) if options.quick else (200, 50, 50, 150)
+    plain, keyed, durable, resumed = (options.times or number for number in numbers)
     return [
-        *serves.killed(plain, keys=False, quick=options.quick),
+        *serves.killed(plain, keys=False, quick=options.quick, calls=100 * plain),
         *serves.killed(keyed, keys=True, quick=options.quick),
+        *serves.killed(durable, keys=False, quick=options.quick, durable=True),
         *resumes.killed(resumed),
     ]
 

@@ -21,9 +21,10 @@ class Count:
         return self.must_be_zero and self.number > 0
 
     def line(self) -> str:
-        mark = "WRONG" if self.wrong else ("ok" if self.must_be_zero else "")
+        if not self.must_be_zero:
+            return f"{self.number:>8,} {self.what}"
         shown = f"  {', '.join(self.examples[:5])}" if self.wrong else ""
-        return f"{self.number:>8}  {mark:5}  {self.what}{shown}"
+        return f"{'MISSED' if self.wrong else 'met':<7} {self.what}: {self.number:,} (goal: 0){shown}"
 
 
 def tried(what: str, number: int) -> Count:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from security.counted import Count, none_of
+from security.goals import Goal
+from security.model import ASKED
 
 _ENDED = ("call_finished", "call_unknown")
 
@@ -74,13 +76,45 @@ def doubled(book: Book) -> Sequence[str]:
     return [entry for entry, times in Counter(book.entries()).items() if times > 1]
 
 
-def unrecorded(book: Book) -> Sequence[str]:
-    """Returns the entries that were written without an intent in the trail."""
-    intended = {
-        json.loads(json.loads(str(data))["arguments"])["entry"]
-        for (data,) in book.rows("select data from events where kind = 'call_intended'")
+def unrecorded(book: Book, kind: str) -> Sequence[str]:
+    """Returns the entries that were written without a record of this kind in the trail."""
+    recorded = {
+        entry
+        for (data,) in book.rows(f"select data from events where kind = '{kind}'")
+        if (entry := json.loads(json.loads(str(data))["arguments"]).get("entry"))
     }
-    return sorted(set(book.entries()) - intended)
+    return sorted(set(book.entries()) - recorded)
+
+
+def with_gaps(book: Book) -> Sequence[str]:
+    """Returns the runs of whose rows one is missing in the middle. Two processes that write about a run at the same moment, one
+    a person's answer and one that it was resumed, may give both rows the same number; nothing is missing then."""
+    rows = book.rows("select run_id from events group by run_id having count(distinct seq) <> max(seq)")
+    return [str(run_id) for (run_id,) in rows]
+
+
+def cut_short(book: Book, answered: Collection[str]) -> Sequence[str]:
+    """Returns the answered requests whose run lacks a row: its end, or the decision, the intent or the result of a call.
+    `answered`: the texts of the requests."""
+    kinds: dict[str, Counter[str]] = {}
+    for message, kind, number in book.rows(
+        "select message, kind, count(*) from runs join events on events.run_id = runs.run_id group by message, kind"
+    ):
+        kinds.setdefault(str(message), Counter())[str(kind)] += int(str(number))
+    return [text for text in sorted(answered) if not _is_whole(text, kinds.get(text, Counter()))]
+
+
+def _is_whole(text: str, kinds: Counter[str]) -> bool:
+    """Returns True if these rows are those of a whole run: each entry is decided, intended and written, then all are counted."""
+    asked = ASKED.match(text)
+    assert asked is not None, text
+    entries = int(asked["entries"])
+    return (
+        kinds["run_finished"] >= 1
+        and kinds["call_decided"] >= entries + 1
+        and kinds["call_finished"] >= entries + 1
+        and kinds["call_intended"] >= entries
+    )
 
 
 def of_all_runs(book: Book, living: Sequence[int], *, what: str) -> Sequence[Count]:
@@ -89,8 +123,26 @@ def of_all_runs(book: Book, living: Sequence[int], *, what: str) -> Sequence[Cou
         none_of(f"{what}: runs that are running without a living owner", ownerless(book, living)),
         none_of(f"{what}: runs that are pending and cannot be resumed", stuck(book)),
         none_of(f"{what}: calls that are neither done, failed nor unknown", open_calls(book)),
-        none_of(f"{what}: effects without an intent on record", unrecorded(book)),
+        none_of(f"{what}: effects without an intent on record", unrecorded(book, "call_intended")),
+        none_of(f"{what}: effects without a decision on record", unrecorded(book, "call_decided")),
+        none_of(f"{what}: runs with a lost row between others", with_gaps(book)),
     ]
+
+
+def few_unknown(book: Book, most: int) -> Goal:
+    """Returns the goal that not more calls are unknown than can have been under way at the kills."""
+    unknown = book.number("select count(*) from events where kind = 'call_unknown'")
+    return Goal(
+        name="calls whose outcome is unknown",
+        figure=f"{unknown:,}",
+        goal=f"at most {most:,}, the calls that can have been under way at the kills",
+        met=unknown <= most,
+    )
+
+
+def calls_made(book: Book) -> int:
+    """Returns the number of calls that were decided."""
+    return book.number("select count(*) from events where kind = 'call_decided'")
 
 
 def _pid(label: object) -> int:

@@ -24,7 +24,7 @@ from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.testing import ScriptedProvider
 
 LEASE = 1.0
-_TOGETHER = 4
+TOGETHER = 4
 
 
 class AsksOnce:
@@ -60,7 +60,7 @@ async def main(url: str) -> None:
         await database.leases.own()
         print("ready", flush=True)
         runtime = runtime_over(database, answer_in_process, policy=AsksOnce())
-        await asyncio.gather(*(_resume_all(database, runtime) for _ in range(_TOGETHER)))
+        await asyncio.gather(*(_resume_all(database, runtime) for _ in range(TOGETHER)))
 
 
 async def _resume_all(database: Database, runtime: Runtime) -> None:

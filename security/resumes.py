@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from security.counted import Count, none_of, tried
+from security.goals import Goal
 from security.model import answer_in_process, request_text
-from security.recorded import Book, doubled, of_all_runs, open_calls, stuck
-from security.resumer import LEASE, AsksOnce, finished, runtime_over
+from security.recorded import Book, doubled, few_unknown, of_all_runs, open_calls, stuck
+from security.resumer import LEASE, TOGETHER, AsksOnce, finished, runtime_over
 from security.tools import EFFECTS
 from toolcaddie.storage.database import Database
 
@@ -27,7 +28,7 @@ _ENTRIES = 3
 _GIVEN_UP = 180.0
 
 
-def killed(times: int) -> Sequence[Count]:
+def killed(times: int) -> Sequence[Count | Goal]:
     """Kills a process `times` times and returns the counts."""
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         return _Siege(Path(folder)).run(times)
@@ -41,7 +42,7 @@ class _Siege:
         self.url = f"sqlite:///{self.book.database}"
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def run(self, times: int) -> Sequence[Count]:
+    def run(self, times: int) -> Sequence[Count | Goal]:
         try:
             for _ in range(times):
                 while len(self.processes) < 2:
@@ -91,13 +92,13 @@ class _Siege:
             time.sleep(0.2)
         return left
 
-    def counts(self, times: int, left: Sequence[str]) -> Sequence[Count]:
+    def counts(self, times: int, left: Sequence[str]) -> Sequence[Count | Goal]:
         statuses = self.book.rows("select status, count(*) from runs group by status order by status")
         return [
             tried("processes killed in the middle of resumes", times),
             *(tried(f"runs {status}", int(str(number))) for status, number in statuses),
             tried("resumed", self.book.number("select count(*) from events where kind = 'run_resumed'")),
-            tried("calls unknown", self.book.number("select count(*) from events where kind = 'call_unknown'")),
+            few_unknown(self.book, times * TOGETHER),
             tried("effects", len(self.book.entries())),
             none_of("runs that could not be resumed to their end", left),
             none_of("pending and cannot be resumed", stuck(self.book)),

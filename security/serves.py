@@ -21,8 +21,19 @@ from pathlib import Path
 import aiohttp
 
 from security.counted import Count, none_of, tried
+from security.goals import Goal
 from security.model import answer_on_wire, request_text
-from security.recorded import Book, doubled, of_all_runs, open_calls, ownerless, stuck
+from security.recorded import (
+    Book,
+    calls_made,
+    cut_short,
+    doubled,
+    few_unknown,
+    of_all_runs,
+    open_calls,
+    ownerless,
+    stuck,
+)
 from security.tools import EFFECTS
 from toolcaddie.testing.upstream import ScriptedUpstream
 
@@ -37,12 +48,13 @@ _ASKED_AGAIN = 0.3
 _KEY = "test-key"
 
 
-def killed(times: int, *, keys: bool, quick: bool) -> Sequence[Count]:
+def killed(times: int, *, keys: bool, quick: bool, durable: bool = False, calls: int = 0) -> Sequence[Count | Goal]:
     """Kills a server `times` times and returns the counts. `keys`: the clients send an idempotency key and repeat requests that
-    failed; without it they send each request once. `quick`: the database is checked only after the last kill."""
+    failed; without it they send each request once. `quick`: the database is checked only after the last kill. `durable`: the
+    server has the setting `durable = "answer"`. `calls`: the number of calls that must be made; 0: any."""
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the upstream's clients are killed all the time
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
-        return asyncio.run(_Siege(Path(folder), keys=keys, quick=quick).run(times))
+        return asyncio.run(_Siege(Path(folder), keys=keys, quick=quick, durable=durable, calls=calls).run(times))
 
 
 @dataclass(slots=True)
@@ -56,7 +68,11 @@ class _Found:
 
 
 class _Siege:
-    def __init__(self, folder: Path, *, keys: bool, quick: bool) -> None:
+    def __init__(self, folder: Path, *, keys: bool, quick: bool, durable: bool, calls: int) -> None:
+        self.durable = durable
+        self.calls = calls
+        self.answered: set[str] = set()
+        """Texts of the requests that got a whole answer."""
         self.book = Book(database=folder / "served.sqlite", effects=folder / "effects")
         self.book.effects.touch()
         self.keys = keys
@@ -70,7 +86,7 @@ class _Siege:
         self.checks = 0
         self.over = False
 
-    async def run(self, times: int) -> Sequence[Count]:
+    async def run(self, times: int) -> Sequence[Count | Goal]:
         async with ScriptedUpstream(answer_on_wire, api_key=_KEY) as upstream:
             clients: list[asyncio.Task[None]] = []
             try:
@@ -109,14 +125,23 @@ class _Siege:
         self.found.stuck |= set(await asyncio.to_thread(stuck, self.book))
         self.found.open_calls |= set(await asyncio.to_thread(open_calls, self.book))
 
-    def counts(self, times: int) -> Sequence[Count]:
+    def counts(self, times: int) -> Sequence[Count | Goal]:
         retried = "with their keys" if self.keys else "without a client's retry"
+        durable = ' with durable = "answer"' if self.durable else ""
+        calls = calls_made(self.book)
         return [
-            tried("servers killed", times),
+            tried(f"servers killed{durable}", times),
+            Goal(
+                name="calls of these servers",
+                figure=f"{calls:,}",
+                goal=f"at least {self.calls:,}",
+                met=calls >= self.calls,
+            ),
+            few_unknown(self.book, times * CLIENTS),
+            *self.lost(),
             tried("checks after a restart", self.checks),
             tried("runs", self.book.number("select count(*) from runs")),
             tried("of them settled", self.book.number("select count(*) from events where data like '%Abandoned%'")),
-            tried("calls unknown", self.book.number("select count(*) from events where kind = 'call_unknown'")),
             tried("effects", len(self.book.entries())),
             *(tried(f"requests that ended: {how}", number) for how, number in sorted(self.answers.items())),
             none_of("5 s after a restart: running without a living owner", sorted(self.found.ownerless)),
@@ -127,6 +152,16 @@ class _Siege:
             tried("answered requests sent again with their key", self.asked_again),
             none_of("of them with another answer than before", sorted(self.found.differing)),
         ]
+
+    def lost(self) -> Sequence[Count]:
+        """Counts lost rows of answered requests, if none may be lost."""
+        if not self.durable:
+            return ()
+        lost = cut_short(self.book, self.answered)
+        return (
+            tried("answered requests", len(self.answered)),
+            none_of('answered requests of which a row is lost, with durable = "answer"', lost),
+        )
 
     # --- the server --------------------------------------------------------------------------------------------------
 
@@ -143,6 +178,10 @@ class _Siege:
         command = [sys.executable, "-m", "toolcaddie", "serve", "--json", "--port", str(self.port)]
         command += ["--catalog", "python:security.tools", "--upstream", upstream, "--model", "gpt-test"]
         command += ["--database-url", f"sqlite:///{self.book.database}"]
+        if self.durable:
+            settings = self.log.with_name("durable.toml")
+            settings.write_text('[storage]\ndurable = "answer"\n')
+            command[3:3] = ["--config", str(settings)]
         environment = {**os.environ, "OPENAI_API_KEY": _KEY, EFFECTS: str(self.book.effects)}
         with self.log.open("ab") as log:
             return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
@@ -175,14 +214,17 @@ class _Siege:
 
     async def ask(self, session: aiohttp.ClientSession, request: str) -> str:
         """Sends a request and returns how it ended. With a key it is repeated until it is answered."""
+        text = request_text(request, random.randint(1, 3))
         body = {
             "model": "gpt-test",
             "stream": random.random() < 0.5,
-            "messages": [{"role": "user", "content": request_text(request, random.randint(1, 3))}],
+            "messages": [{"role": "user", "content": text}],
         }
         headers = {"idempotency-key": request} if self.keys else {}
         for _ in range(_RETRIES if self.keys else 1):
             ended, said = await self.send(session, body, headers)
+            if ended == "200":
+                self.answered.add(text)
             if not ended.startswith(("lost", "409", "5")):
                 if self.keys and random.random() < _ASKED_AGAIN:
                     await self.ask_again(session, body, headers, said)
