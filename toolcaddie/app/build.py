@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.classifying import classifier_of
+from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
 from toolcaddie.app.reloading import Changes, Reloading
@@ -98,12 +99,13 @@ async def assembled(
     async with database, source:
         await database.events.check()
         await database.leases.own()  # marks open runs of crashed processes as failed or resumable
+        notices = webhooks_of(settings.approvals, database.store)
         runtime = runtime_of(
             settings,
             [source],
             provider,
             trail=Trail(database.events, durable=settings.storage.durable),
-            sinks=sinks_of(settings, registry, parts),
+            sinks=[*sinks_of(settings, registry, parts), *notices],
             classifier=classifier,
             attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
             registry=registry,
@@ -112,6 +114,8 @@ async def assembled(
         teaching: asyncio.Task[None] | None = None
         try:
             await runtime.warm()
+            for notice in notices:
+                await notice.open()
             if settings.learning.enabled:
                 teaching = asyncio.create_task(_teach(runtime, settings, requests, database))
             yield Assembled(
@@ -134,6 +138,8 @@ async def assembled(
                 teaching.cancel()
                 await asyncio.wait({teaching})
             await runtime.close()
+            for notice in notices:
+                await notice.close()
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], database: Database) -> None:

@@ -245,6 +245,10 @@ class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A question without an answer expires after this time."""
     answer: ApprovalAnswer = "inbox"
     """`inbox`: a question waits for a person. `run`, `deny`: every question is answered so at once, and recorded."""
+    webhook: str | None = None
+    """Address to which the questions of a paused run are posted; None: nobody is told."""
+    webhook_secret_env: str | None = None
+    """The variable with the secret that signs these requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
