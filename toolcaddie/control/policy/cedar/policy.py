@@ -23,8 +23,9 @@ from toolcaddie.control.policy.cedar.entities import (
     uid,
 )
 from toolcaddie.control.policy.cedar.interest import interest_of
+from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
 from toolcaddie.control.policy.cedar.short_forms import Restrictions, approver_rule, matching, quoted, rules_of
-from toolcaddie.control.policy.cedar.statements import Statement, check_ids, policy_set, statements_of
+from toolcaddie.control.policy.cedar.statements import Statement, check_ids, statements_of
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
@@ -86,13 +87,20 @@ class CedarPolicy:
             *(rule for file in files for rule in _read(Path(file))),
         ]
         check_ids(self._rules)
-        self._policies = policy_set(self._rules)
+        self._all = Rules(self._rules)
         self._never_ask = _Names(never_ask)
         about_calls = [rule for rule in self._rules if rule.actions != frozenset({_APPROVE})]
         self._version = _version(about_calls, never_ask)
         self._interest = interest_of(about_calls)
         self._seeing = interest_of(rule for rule in self._rules if rule.actions is None or _SEE in rule.actions)
+        looks = [interest_of([rule]).arguments for rule in about_calls]
+        self._steady = Rules([rule for rule, look in zip(about_calls, looks, strict=True) if not look])
+        """The rules whose outcome is the same whatever the arguments are."""
+        self._looking = Rules([rule for rule, look in zip(about_calls, looks, strict=True) if look])
+        """The rules that look at arguments."""
         self._pairs: Bounded[_Shape, cedarpy.Entities] = Bounded(_MOST_ENTITIES)
+        self._outcomes: Bounded[_Shape, Sequence[Outcome]] = Bounded(_MOST_ENTITIES)
+        """Outcomes of the steady rules."""
         self._decisions: Bounded[_Shape, Decision] = Bounded(_MOST_ENTITIES)
         """Decisions, if no rule looks at arguments."""
         self._masks: Bounded[tuple[str, _Shape], tuple[Mask | None]] = Bounded(_MOST_MASKS)
@@ -129,14 +137,20 @@ class CedarPolicy:
         self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], *, taint: Sequence[str] = ()
     ) -> Decision:
         """Returns the decision on a call with these facts."""
+        key = (_pair_key(principal, tool), tuple(taint))
+        outcomes = self._outcomes.get(key)
         context: dict[str, Any] = {"tainted": bool(taint), "taint": sorted(set(taint))}
+        if outcomes is None:
+            outcomes = self._steady.outcomes(_calls(principal, tool, context), self._pair(principal, tool))
+            self._outcomes.put(key, outcomes)
         if self._interest.arguments:
             context["arguments"] = arguments_of(arguments, tool)
-        asked = [_request(principal, action, tool, context) for action in (_CALL, _UNASKED)]
-        call, unasked = cedarpy.is_authorized_batch(asked, self._policies, self._pair(principal, tool))
-        for result in (call, unasked):
-            if result.diagnostics.errors or result.decision == cedarpy.Decision.NoDecision:
-                return self._failure(tool, result)
+            more = self._looking.outcomes(_calls(principal, tool, context), self._pair(principal, tool))
+            outcomes = [joined(*both) for both in zip(outcomes, more, strict=True)]
+        for outcome in outcomes:
+            if outcome.failed:
+                return self._failure(tool, outcome)
+        call, unasked = outcomes
         if not call.allowed:
             return self._decision("deny", call, "no rule allows it")
         if not unasked.allowed:
@@ -154,23 +168,21 @@ class CedarPolicy:
             "arguments": arguments_of(approval.arguments, tool),
             "asker": principal_facts(approval.principal),
         }
-        result = cedarpy.is_authorized(
-            _request(person, _APPROVE, tool, context), self._policies, self._pair(person, tool)
-        )
-        if result.diagnostics.errors or result.decision == cedarpy.Decision.NoDecision:
-            return self._failure(tool, result)
-        return self._decision("allow" if result.allowed else "deny", result, "no rule allows it")
+        request = _request(person, _APPROVE, tool, context)
+        [outcome] = self._all.outcomes([request], self._pair(person, tool))
+        if outcome.failed:
+            return self._failure(tool, outcome)
+        return self._decision("allow" if outcome.allowed else "deny", outcome, "no rule allows it")
 
     def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
         """Returns True if a principal sees a tool, and the rules that determined it."""
         request = _request(principal, _SEE, tool, {})
-        result = cedarpy.is_authorized(request, self._policies, self._pair(principal, tool))
-        rules = [self._rule(name) for name in sorted(result.diagnostics.reasons)]
-        return result.allowed and not result.diagnostics.errors, rules
+        [outcome] = self._all.outcomes([request], self._pair(principal, tool))
+        return outcome.allowed and not outcome.failed, outcome.rules
 
-    def _decision(self, verdict: Any, result: cedarpy.AuthzResult, otherwise: str) -> Decision:
+    def _decision(self, verdict: Any, outcome: Outcome, otherwise: str) -> Decision:
         """Returns a decision with the rules that determined it."""
-        rules = [self._rule(name) for name in sorted(result.diagnostics.reasons)]
+        rules = outcome.rules
         reasons = dict.fromkeys(rule.reason for rule in rules if rule.reason)
         return Decision(
             verdict=verdict,
@@ -179,14 +191,11 @@ class CedarPolicy:
             policy_version=self._version,
         )
 
-    def _failure(self, tool: Tool, result: cedarpy.AuthzResult) -> Decision:
+    def _failure(self, tool: Tool, outcome: Outcome) -> Decision:
         """Returns the denial of a call that a rule cannot judge. The log has the details, which could tell a model of tools that
         are hidden from it."""
-        errors = list(result.diagnostics.errors)
-        log.warning("policy_failed", tool=tool.name, error="; ".join(errors)[:2_000])
-        rules = [
-            rule.id for place, rule in enumerate(self._rules) if any(f"`policy{place}`" in error for error in errors)
-        ]
+        log.warning("policy_failed", tool=tool.name, error="; ".join(outcome.errors)[:2_000])
+        rules = [rule.id for rule in outcome.faulty]
         named = f"the rule {rules[0]!r}" if rules else "the policy"
         return Decision(
             verdict="deny",
@@ -194,9 +203,6 @@ class CedarPolicy:
             rule=", ".join(rules) or "error",
             policy_version=self._version,
         )
-
-    def _rule(self, name: str) -> Statement:
-        return self._rules[int(name.removeprefix("policy"))]
 
     # --- visibility --------------------------------------------------------------------------------------------------
 
@@ -212,7 +218,7 @@ class CedarPolicy:
         """Returns True if the rules permit `see` whatever the tool is: evaluated with the tool unknown."""
         name = f"Principal::{quoted(principal_uid(principal)['id'])}"
         request = {"principal": name, "action": f'Action::"{_SEE}"', "context": {}}
-        result = cedarpy.is_authorized_partial(request, self._policies, _handle(principal_entity(principal)))
+        result = cedarpy.is_authorized_partial(request, self._all.policies, _handle(principal_entity(principal)))
         residuals = result.diagnostics.nontrivial_residuals
         return result.allowed and not residuals and not result.diagnostics.errors
 
@@ -224,7 +230,7 @@ class CedarPolicy:
             some = items[start : start + _AT_ONCE]
             entities = _handle(principal_entity(principal), *(self._entity(tool) for _, tool in some))
             requests = [_request(principal, _SEE, tool, {}) for _, tool in some]
-            results = cedarpy.is_authorized_batch(requests, self._policies, entities)
+            results = cedarpy.is_authorized_batch(requests, self._all.policies, entities)
             visible |= {
                 shape
                 for (shape, _), result in zip(some, results, strict=True)
@@ -267,6 +273,11 @@ class _Names:
 
     def __contains__(self, name: str) -> bool:
         return any(expression.fullmatch(name) for expression in self._expressions)
+
+
+def _calls(principal: Principal, tool: Tool, context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the two questions about a call: may it run, and without a person's approval."""
+    return [_request(principal, action, tool, context) for action in (_CALL, _UNASKED)]
 
 
 def _request(principal: Principal, action: str, tool: Tool, context: Mapping[str, Any]) -> dict[str, Any]:
