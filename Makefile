@@ -55,7 +55,7 @@ mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see 
 mutants: $(VENV)/.dev  ## change the code at random, 300 times, and count what no test notices; OPTIONS='--count 30 --folders engine'
 	$(BIN)/python scripts/mutants.py --at-least 85 $(OPTIONS)
 
-security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes; CORPORA=FOLDER names the hostile inputs
+security: $(VENV)/.dev .venv-dojo/.installed  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes; CORPORA=FOLDER names the hostile inputs
 	$(BIN)/python -m security $(QUICK) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
 image-test: $(VENV)/.dev  ## the steps of the Dockerfile in a clean Debian root; needs root and mmdebstrap
@@ -97,6 +97,11 @@ tests/clients/agents/node_modules: tests/clients/agents/package.json
 	@touch $@
 
 # The tests of the SDKs are in their source distributions.
+.venv-dojo/.installed: Makefile pyproject.toml
+	$(PYTHON) -m venv .venv-dojo
+	.venv-dojo/bin/python -m pip --disable-pip-version-check install --quiet agentdojo==0.1.35 --editable .
+	@touch $@
+
 .venv-sdk-tests/.installed: Makefile scripts/sdk_tests/requirements.txt
 	$(PYTHON) -m venv .venv-sdk-tests
 	.venv-sdk-tests/bin/pip install --quiet --requirement scripts/sdk_tests/requirements.txt

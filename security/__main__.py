@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, hostile, programs, resumes, serves, worlds
+from security import approvals, audit, dojo, hostile, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -78,6 +78,11 @@ def hidden_tools(options: Options) -> Sequence[Finding]:
     return worlds.attacked(quick=options.quick)
 
 
+def injected_instructions(options: Options) -> Sequence[Finding]:
+    """Lets a model obey every instruction that strangers wrote into mails, files, reviews, bills, messages and pages."""
+    return dojo.attacked(quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
@@ -85,6 +90,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "programs": programs_of_models,
     "approvals": answers_of_people,
     "worlds": hidden_tools,
+    "dojo": injected_instructions,
 }
 
 
