@@ -35,12 +35,18 @@ class Rules:
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = tuple(statements)
         self.policies = policy_set(statements)
+        actions = [statement.actions for statement in statements]
+        self._actions = None if None in actions else frozenset[str]().union(*filter(None, actions))
+        """The actions that these rules are about; None: all."""
 
-    def outcomes(self, requests: list[dict[str, Any]], entities: cedarpy.Entities) -> Sequence[Outcome]:
-        """Returns the outcome of each request."""
-        if not self._statements:
-            return [_SILENT] * len(requests)
-        return [self._outcome(result) for result in cedarpy.is_authorized_batch(requests, self.policies, entities)]
+    def outcomes(self, requests: Sequence[dict[str, Any]], entities: cedarpy.Entities) -> Sequence[Outcome]:
+        """Returns the outcome of each request. Requests for actions that no rule is about are not passed to Cedar."""
+        asked = [request for request in requests if self._concerns(request)]
+        results = iter(cedarpy.is_authorized_batch(asked, self.policies, entities) if asked else ())
+        return [self._outcome(next(results)) if self._concerns(request) else _SILENT for request in requests]
+
+    def _concerns(self, request: dict[str, Any]) -> bool:
+        return self._actions is None or request["action"]["id"] in self._actions
 
     def _outcome(self, result: cedarpy.AuthzResult) -> Outcome:
         errors = tuple(result.diagnostics.errors)
