@@ -117,7 +117,8 @@ def main() -> None:
             print(finding.line(), flush=True)
     if given.json is not None:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(findings)))
-    if any(finding.wrong for found in findings.values() for finding in found):
+    if wrong := [finding for attack in findings.values() for finding in attack if finding.wrong]:
+        print("\n--- missed goals of all attacks", *(finding.line() for finding in wrong), sep="\n", flush=True)
         sys.exit(1)
 
 
