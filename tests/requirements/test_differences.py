@@ -23,9 +23,10 @@ from tests.requirements.scenes import (
     user_messages,
     work,
 )
-from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.core.catalog import Category, View
-from toolcaddie.core.control import Principal
+from toolcaddie import PRESETS, Bot, Runtime, tool
+from toolcaddie.core.call_request import CallRequest
+from toolcaddie.core.catalog import Catalog, Category, Mask, View
+from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import DuplicateToolError, LimitExceededError, ToolcaddieError, ToolNotCalledError
 from toolcaddie.core.events import CallFinished
 from toolcaddie.core.message import Message
@@ -385,6 +386,98 @@ async def test_an_agent_has_its_own_tools() -> None:
     first, second = work(notes=2), work(web=2)
     assert await sent_names("forced", "hello", first) == ["notes_0", "notes_1"]
     assert await sent_names("forced", "hello", second) == ["web_0", "web_1"]
+
+
+# ---------------------------------------------------------------- what may run, and the checks before it
+
+
+class Rules:
+    """Denies `denied`, asks before `asked`, and allows all others."""
+
+    version = "1"
+
+    def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        return None
+
+    async def decide(self, request: CallRequest) -> Decision:
+        if request.tool.name == "denied":
+            return Decision(verdict="deny", reason="it is closed", rule="closed")
+        if request.tool.name == "asked":
+            return Decision(verdict="ask", reason="it costs money", rule="money")
+        return Decision(verdict="allow")
+
+
+def calls_in(preset: str, *steps: tuple[str, dict[str, Any]]) -> Any:
+    """Calls of tools in one answer, in the words of a preset."""
+    if preset != "compact":
+        return calls(*steps)
+    return calls(*(("execute_tool", {"tool_name": name, "arguments": arguments}) for name, arguments in steps))
+
+
+@pytest.mark.proves("X-25")
+@pytest.mark.parametrize("preset", [*SOURCES, "default"])
+async def test_every_tool_of_the_bot_may_run_sent_or_not_and_no_other(preset: str) -> None:
+    provider = ScriptedProvider([calls_in(preset, ("notes_0", {}), ("notes_1", {}), ("nowhere", {})), say("done")])
+    recorder = Recorder()
+    runtime = Runtime(
+        provider=provider,
+        sources=[work(web=200, notes=60)],
+        preset=preset,
+        sinks=[recorder],
+        bots={"clerk": Bot(disabled_tools=("notes_1",))},
+    )
+    await runtime.run("web", principal=Principal(bot="clerk"))
+    assert "notes_0" not in names(provider.requests[0])
+    ran, hidden, unknown = tool_texts(provider.requests[1])
+    assert ran.startswith("notes_0 ran")
+    assert hidden.startswith("There is no tool 'notes_1'.")
+    assert unknown.startswith("There is no tool 'nowhere'.")
+    assert [event.call.name for event in recorder.of(CallFinished)] == ["notes_0"]
+
+
+@pytest.mark.proves("X-27")
+@pytest.mark.parametrize("preset", [*SOURCES, "default"])
+async def test_every_preset_checks_a_call_in_the_same_way(preset: str) -> None:
+    effects: list[str] = []
+
+    @tool(category="work")
+    def denied(number: int) -> None:
+        """Never runs."""
+        effects.append("denied")
+
+    @tool(category="work")
+    def asked(number: int) -> str:
+        """Runs after a person said yes."""
+        effects.append("asked")
+        return "ran"
+
+    @tool(category="work")
+    def checked(number: int) -> None:
+        """Takes a number."""
+        effects.append("checked")
+
+    wrong = calls_in(preset, ("denied", {"number": 1}), ("checked", {"number": "many"}))
+    provider = ScriptedProvider([wrong, calls_in(preset, ("asked", {"number": 1})), say("done")])
+    runtime = Runtime(provider=provider, sources=[denied, asked, checked], preset=preset, policy=Rules())
+    paused = await runtime.run("work")
+    refusal, invalid = tool_texts(provider.requests[1])
+    assert "it is closed" in refusal
+    assert "number" in invalid
+    assert (paused.status, effects) == ("pending", [])
+    (question,) = await runtime.approvals.list("default", status="open")
+    result = await runtime.resume(paused.run_id, approvals={question.call_id: True})
+    assert (result.text, effects) == ("done", ["asked"])
+
+
+@pytest.mark.proves("X-27")
+@pytest.mark.parametrize("preset", [*SOURCES, "default"])
+async def test_every_preset_takes_a_limit_of_calls(preset: str) -> None:
+    base = PRESETS[preset]
+    limited = replace(base, limits=replace(base.limits, calls=2))
+    provider = ScriptedProvider([calls_in(preset, *[("notes_0", {})] * 3), say("done")])
+    with pytest.raises(LimitExceededError) as exceeded:
+        await Runtime(provider=provider, sources=[work(notes=2)], preset=limited).run("notes")
+    assert exceeded.value.limit == "calls"
 
 
 # ---------------------------------------------------------------- the order of execution
