@@ -100,6 +100,14 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
         (
+            "[policy]\n[policy.roles.clerk]\ncategries = []",
+            "toolcaddie.toml:3: unknown key 'policy.roles.clerk.categries'; did you mean 'categories'?",
+        ),
+        (
+            "[policy]\n[policy.roles.clerk]\ncategories = 'work'",
+            "toolcaddie.toml:3: policy.roles.clerk.categories: Expected",
+        ),
+        (
             "zzz = 1",
             "there are approvals, approver, audit, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, "
             "database_url, default_bot",

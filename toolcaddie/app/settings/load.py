@@ -72,7 +72,7 @@ def load_settings(
     """
     file, registry = read_file(path), registry or Registry()
     _refuse_unknown(file, file.data, file_schema(), ())
-    _check_named_tables(file)
+    _check_named_tables(file, file.data, file_schema(), ())
     in_file = _convert(file, file.data, file_schema(), ())
     _check_parts(file, registry)
     _check_file(file, _settings_of(in_file), registry)
@@ -189,13 +189,14 @@ def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, .
                 _refuse_unknown(file, item, inner, (*here, name))
 
 
-def _check_named_tables(file: SettingsFile) -> None:
-    """Raises `ConfigError` for a wrong value in a table such as `[bots.NAME]`. Each table is converted alone, because an error in
-    the conversion of the whole file omits its name."""
-    for table, kind in table_fields(file_schema()).items():
-        if (inner := named_tables(bare(kind))) is not None:
-            for name, values in _table(file.data.get(table)).items():
-                _convert(file, values, inner, (table, name))
+def _check_named_tables(file: SettingsFile, data: Any, kind: Any, path: tuple[str, ...]) -> None:
+    """Raises `ConfigError` for a wrong value in a table such as `[bots.NAME]` of the table `data`, whose type is `kind`. Each
+    such table is converted alone, because an error in the conversion of the whole omits its name. `path`: the keys that lead to
+    `data`."""
+    for table, column in table_fields(kind).items():
+        if (inner := named_tables(bare(column))) is not None:
+            for name, values in _table(_table(data).get(table)).items():
+                _convert(file, values, inner, (*path, table, name))
 
 
 def _convert(file: SettingsFile, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
@@ -312,6 +313,7 @@ def _check_config(
             )
     if socket in COMPLETED_ELSEWHERE:
         kind = msgspec.defstruct(name, [column for column in table_fields(kind).items() if column[0] in config])
+    _check_named_tables(file, config, kind, path)
     _convert(file, config, kind, path)
 
 

@@ -80,7 +80,7 @@ def is_list_of_tables(kind: Any) -> bool:
 
 def named_tables(kind: Any) -> Any:
     """Returns the type of the inner tables if `kind` is a table of tables with free names, such as `[bots.NAME]`; else None."""
-    held = get_args(kind)[1] if get_origin(kind) is dict else None
+    held = get_args(kind)[1] if get_origin(kind) in (dict, Mapping) else None
     return held if is_table(held) else None
 
 
