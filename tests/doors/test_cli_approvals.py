@@ -42,11 +42,19 @@ def run_id(toolcaddie: CommandLine) -> str:
 def test_questions_are_listed_shown_and_answered(toolcaddie: CommandLine, run_id: str) -> None:
     john, jane = (approval["id"] for approval in toolcaddie.json("approvals", "list")["approvals"])
     assert "remove" in toolcaddie.ok("approvals", "list")
-    assert "name: john" in toolcaddie.ok("approvals", "show", john)
+    assert 'name: "john"' in toolcaddie.ok("approvals", "show", john)
     assert f"approved remove ({john})" in toolcaddie.ok("approvals", "approve", john, "--reason", "by phone")
     (refused,) = toolcaddie.json("approvals", "deny", jane)["approvals"]
     assert (refused["status"], refused["answered_by"]["id"]) == ("refused", getpass.getuser())
     assert toolcaddie.json("approvals", "list")["approvals"] == []
+
+
+def test_a_text_cannot_forge_lines_of_its_question(toolcaddie: CommandLine) -> None:
+    run_id = asyncio.run(_waits("john\nreason       agreed already\u202e"))
+    (asked,) = toolcaddie.json("approvals", "list")["approvals"]
+    assert asked["run_id"] == run_id
+    shown = toolcaddie.ok("approvals", "show", asked["id"])
+    assert shown.splitlines()[-1] == r'  name: "john\nreason       agreed already\u202e"'
 
 
 @pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("deny", "refused")])

@@ -21,6 +21,7 @@ from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.cli.asking import argument_texts
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
@@ -103,8 +104,8 @@ def show(common: Common, approval_id: str, tenant: str, database_url: str | None
     for name, value in facts.items():
         if value:
             echo(f"{name:<12} {visible_line(value)}")
-    for name, value in approval.arguments.items():
-        echo(f"  {visible_line(name)}: {value}")
+    for name, text in argument_texts(approval):
+        echo(f"  {name}: {text}")
 
 
 @command.command(
@@ -206,7 +207,7 @@ async def _answers(
 
 
 def _arguments(approval: Approval) -> str:
-    return shortened(", ".join(f"{name}: {value}" for name, value in approval.arguments.items()), _ARGUMENTS_SHOWN)
+    return shortened(", ".join(f"{name}: {text}" for name, text in argument_texts(approval)), _ARGUMENTS_SHOWN)
 
 
 def _answered(approval: Approval) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from toolcaddie.core.approval import Approval
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import note, shortened
-from toolcaddie.util.text import visible_line
+from toolcaddie.doors.cli.output import note
+from toolcaddie.util.text import visible_json, visible_line
 
 _VALUE_SHOWN = 500
 _KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
+_ANSWERS = {word[:end]: word[0] for word in ("yes", "no", "always", "why") for end in (1, len(word))}
+"""The answers that a person may type, each with the key that it stands for."""
 
 
 class Questions:
@@ -23,7 +26,7 @@ class Questions:
         self._always: set[str] = set()
 
     def answers(self, approvals: Sequence[Approval]) -> Mapping[str, bool]:
-        """Returns the answer to each question, by call id. Ctrl-C raises `KeyboardInterrupt`; then nothing is answered."""
+        """Returns the answer to each question, by call id. Ctrl-C raises `click.Abort`; then nothing is answered."""
         new = [approval for approval in approvals if approval.digest not in self._always]
         for approval in new:
             _show(approval)
@@ -45,19 +48,31 @@ class Questions:
 
 
 def _read(question: str) -> str:
-    choices: Any = click.Choice(["y", "n", "a", "w"], case_sensitive=False)
-    return str(click.prompt(f"{question}  {_KEYS}", type=choices, show_choices=False, err=True, prompt_suffix=" > "))
+    choices: Any = click.Choice(list(_ANSWERS), case_sensitive=False)
+    answer = click.prompt(f"{question}  {_KEYS}", type=choices, show_choices=False, err=True, prompt_suffix=" > ")
+    return _ANSWERS[answer]
 
 
 def _show(approval: Approval) -> None:
     """Prints a question: the tool, its arguments and the reason."""
     echo(f"{approval.tool} needs your approval: {approval.reason or approval.rule}", err=True, bold=True)
-    for name, value in approval.arguments.items():
-        note(f"    {visible_line(name)}: {shortened(str(value), _VALUE_SHOWN)}")
+    for name, text in argument_texts(approval):
+        note(f"    {name}: {text if len(text) <= _VALUE_SHOWN else f'{text[:_VALUE_SHOWN]}… (w shows all)'}")
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
 
 
+def argument_texts(approval: Approval) -> Iterator[tuple[str, str]]:
+    """Yields name and value of each argument, on one line each. Values are JSON, so that a person sees exactly what the call gets:
+    texts in quotes, and every line break, space and control character."""
+    for name, value in approval.arguments.items():
+        yield visible_line(name), visible_json(msgspec.json.encode(value).decode())
+
+
 def _explain(approval: Approval) -> None:
+    """Prints the rule that asks, the question's id, and in full the arguments that were shortened above."""
+    for name, text in argument_texts(approval):
+        if len(text) > _VALUE_SHOWN:
+            note(f"    {name}: {text}")
     note(f"    asked by the rule {approval.rule!r}, policy {approval.policy_version}")
     note(f"    {approval.id} of run {approval.run_id}")

@@ -120,13 +120,18 @@ def finish(
     runner: asyncio.Runner, parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps, questions: Questions | None
 ) -> RunResult:
     """Shows the events of a run until its end. Where calls need an approval, the run pauses, `questions` asks, and the run goes
-    on. Raises `CommandFailed` if nobody can be asked."""
+    on. Raises `CommandFailed` if nobody can be asked, and `KeyboardInterrupt` after Ctrl-C at a question, which leaves the run
+    waiting."""
     runner.run(_shown(parts, events, steps))
     while steps.progress.result is None:
         approvals = runner.run(_waiting(parts, steps.progress.waiting))
         if questions is None:
             raise CommandFailed(_remedy(steps.progress.run_id, approvals))
-        answers = questions.answers(approvals)
+        try:
+            answers = questions.answers(approvals)
+        except click.exceptions.Abort:
+            note(f"not answered: {_remedy(steps.progress.run_id, approvals)}")
+            raise KeyboardInterrupt from None
         resumed = parts.runtime.resume_stream(
             steps.progress.run_id, approvals=answers, principal=Principal(), reason="answered in the terminal"
         )
