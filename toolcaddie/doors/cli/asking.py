@@ -63,8 +63,8 @@ def _show(approval: Approval) -> None:
 
 
 def argument_texts(approval: Approval) -> Iterator[tuple[str, str]]:
-    """Yields name and value of each argument. A value is JSON on one line, so that a person sees exactly what the call gets: texts
-    in quotes, and every line break and control character."""
+    """Yields name and value of each argument. A value is JSON on one line, so that a person sees exactly what the call gets:
+    texts in quotes, and every line break and control character."""
     for name, value in approval.arguments.items():
         yield visible_line(name), visible_json(msgspec.json.encode(value).decode())
 
