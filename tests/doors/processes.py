@@ -25,6 +25,11 @@ PATIENCE = 60
 class Process:
     process: subprocess.Popen[str]
     base_url: str
+    log_file: Path
+
+    def log(self) -> str:
+        """What the server has logged so far."""
+        return self.log_file.read_text()
 
     def client(self, **options: Any) -> openai.OpenAI:
         return openai.OpenAI(**{"base_url": self.base_url, "api_key": "none", "max_retries": 0, **options})
@@ -59,14 +64,16 @@ class Process:
 def serving(home: Path, *words: str, **environ: str) -> Iterator[Process]:
     """A server in `home` on a free port; ready when it has said so."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCADDIE_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
-        cwd=home,
-        env={**clean, "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(home), **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    log_file = home / "server.log"
+    with log_file.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
+            cwd=home,
+            env={**clean, "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(home), **environ},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     assert process.stdout is not None
     try:
         told = ""
@@ -74,7 +81,7 @@ def serving(home: Path, *words: str, **environ: str) -> Iterator[Process]:
             line = process.stdout.readline()
             assert line, f"the server ended: {told}"
             told += line
-        yield Process(process=process, base_url=json.loads(told)["base_url"])
+        yield Process(process=process, base_url=json.loads(told)["base_url"], log_file=log_file)
     finally:
         process.kill()
         process.communicate()

@@ -71,6 +71,16 @@ def test_the_policy_is_read_again_at_sighup_and_a_mistake_changes_nothing(tmp_pa
             until(lambda: all(tools_of(server) == {"beta"} for _ in range(4)))
 
 
+def test_a_settings_file_that_is_gone_at_sighup_leaves_the_rules_as_they_were(tmp_path: Path) -> None:
+    write(tmp_path, "alpha", "beta", more='[policy]\ndeny = ["beta"]\n')
+    with ScriptedUpstream(shown) as upstream, serving(tmp_path, "--upstream", upstream.base_url) as server:
+        settings = (tmp_path / "toolcaddie.toml").rename(tmp_path / "moved.toml")
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: "toolcaddie.toml cannot be read" in server.log())
+        assert tools_of(server) == {"alpha"}
+        settings.rename(tmp_path / "toolcaddie.toml")
+
+
 def test_a_worker_that_starts_after_a_reload_has_the_sources_of_the_others(tmp_path: Path) -> None:
     write(tmp_path, "alpha")
     with (

@@ -26,7 +26,7 @@ from toolcaddie.programs.named import monty
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.memory import MemoryStore
-from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.testing import ScriptedProvider, call, calls, say
 
 pytestmark = pytest.mark.anyio
 
@@ -300,3 +300,20 @@ async def test_a_call_that_may_act_leaves_an_intent_before_it_acts() -> None:
     ) as made:
         await made.run("cancel 1")
     assert recorder.names(CallIntended) == ["cancel_order"]
+
+
+async def test_a_model_cannot_give_its_own_call_the_id_of_a_programs_call() -> None:
+    paid: dict[str, int] = {}
+
+    @tool(idempotency_key="key")
+    def pay(amount: int, key: str = "") -> str:
+        """Pays an amount once for each key."""
+        return f"paid {paid.setdefault(key, amount)}"
+
+    forged = calls(("run_program", {"code": "print(await pay(amount=1))"}), ("pay", {"amount": 99}), ids=("p", "p.1"))
+    async with Runtime(
+        provider=ScriptedProvider([forged, say("done")]), sources=[pay], programs="monty", preset=ALWAYS
+    ) as runtime:
+        result = await runtime.run("pay 1 and 99")
+    assert sorted(paid.values()) == [1, 99]
+    assert [message.text.strip() for message in result.messages if message.role == "tool"] == ["paid 1", "paid 99"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Collection, Sequence
 
@@ -9,6 +10,9 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.message import CallDelta, Message
 from toolcaddie.core.tool import CLIENT_SOURCE
 from toolcaddie.util.replacing import replace
+
+_INNER = re.compile(r"\.[0-9]+\Z")
+"""Matches the end of the ids of calls inside programs."""
 
 
 class StreamedCalls:
@@ -47,8 +51,8 @@ class StreamedCalls:
 
 
 def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
-    """Returns the message with a new id for each call that has none, or whose id occurs in `earlier` messages: the result of a
-    call is found by its id."""
+    """Returns the message with a new id for each call that has none, or whose id another call has or may get: the result of a
+    call is found by its id. `earlier`: the messages before it."""
     used = used_ids(earlier)
     ids = [fresh_id(call.id, used) for call in message.tool_calls]
     return _with_ids(message, ids)
@@ -67,8 +71,15 @@ def used_ids(messages: Sequence[Message]) -> set[str]:
     return {call.id for message in messages for call in message.tool_calls}
 
 
+def inner_id(parent_id: str, number: int) -> str:
+    """Returns the id of a call inside a program: the same when the program is run again. `number`: from 0."""
+    return f"{parent_id}.{number + 1}"
+
+
 def fresh_id(proposal: str, used: set[str]) -> str:
-    """Returns `proposal` if it is not in `used`, otherwise a new id. The id is added to `used`."""
-    call_id = proposal if proposal and proposal not in used else f"call_{uuid.uuid4().hex}"
+    """Returns `proposal` if it is not in `used` and no call inside a program can have it (`inner_id`), otherwise a new id. The id
+    is added to `used`."""
+    free = proposal and proposal not in used and not _INNER.search(proposal)
+    call_id = proposal if free else f"call_{uuid.uuid4().hex}"
     used.add(call_id)
     return call_id

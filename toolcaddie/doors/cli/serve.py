@@ -25,7 +25,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
-from toolcaddie.app.settings import MCPSettings, Settings
+from toolcaddie.app.settings import DEFAULT_FILE, MCPSettings, Settings
 from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
 from toolcaddie.doors.cli.accepting import Acceptor, Share
@@ -124,7 +124,7 @@ def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> No
 
     It selects tools for the model of --model or --upstream. Without a model, the practice model answers, offline.
     """
-    read = partial(_settings, common, mcp_mode, flags)
+    read = partial(_settings, _with_file(common), mcp_mode, flags)
     settings = read()
     announcement = partial(_announcement, config=common.config, as_json=as_json)
     with closing(_listen(settings.server.host, settings.server.port)) as listener:
@@ -134,6 +134,13 @@ def command(common: Common, /, as_json: bool, mcp_mode: Any, **flags: Any) -> No
             _serve_with_workers(settings, read, listener, announcement)
     if not as_json:
         note("stopped")
+
+
+def _with_file(common: Common) -> Common:
+    """Returns the options with the settings file of this moment by name. If a file that the server started with is absent at a
+    reload, that is then an error, and not a server without policy and limits."""
+    default = Path(DEFAULT_FILE)
+    return replace(common, config=default) if common.config is None and default.exists() else common
 
 
 def _settings(common: Common, mcp_mode: Any, flags: Mapping[str, Any]) -> Settings:

@@ -27,6 +27,7 @@ from toolcaddie.core.programs import Ended, Program, ProgramCall, ProgramLimits,
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.engine.callids import inner_id
 from toolcaddie.engine.engine import Run
 from toolcaddie.engine.programs.functions import declarations, function_name, functions_in, is_wrapped
 from toolcaddie.meta.lookup import unknown_tool
@@ -145,7 +146,7 @@ def _pending(run: Run, parent: ToolCall, call: ProgramCall, functions: Mapping[s
     if arguments is None:
         result = failed(f"{call.function}: an argument is not JSON.", "invalid_arguments")
     made = ToolCall(
-        id=f"{parent.id}.{call.number + 1}",
+        id=inner_id(parent.id, call.number),
         name=call.function if tool is None else tool.name,
         arguments=arguments or "{}",
     )
