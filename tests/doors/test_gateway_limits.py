@@ -219,6 +219,37 @@ async def test_what_a_client_left_in_the_middle_is_counted(tmp_path: Path, clock
         assert used.output_tokens > 0
 
 
+@pytest.mark.parametrize("tools", [[], [TOOL]], ids=["passed on", "run"])
+async def test_what_an_upstream_sent_before_it_broke_off_is_counted(
+    tools: list[Any], tmp_path: Path, clock: Clock
+) -> None:
+    broken = asyncio.Event()
+    broken.set()
+    async with (
+        HoldingUpstream(broken) as address,
+        limited(tmp_path, address, clock, {"tokens_per_day": 100_000}) as client,
+    ):
+        assert "some words" in (await client.ask(stream=True, **({"tools": tools} if tools else {}))).body
+        (used,) = await client.usage()
+    assert (used.requests, used.estimated) == (1, 1)
+    assert used.input_tokens > 0
+    assert used.output_tokens > 0
+
+
+@pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1/responses/input_tokens"])
+async def test_a_count_of_tokens_is_no_request(path: str, tmp_path: Path, clock: Clock) -> None:
+    async with (
+        ScriptedUpstream([say("yes")]) as upstream,
+        limited(tmp_path, upstream, clock, {"requests_per_minute": 1}) as client,
+    ):
+        body = BODIES[path.rpartition("/")[0]]
+        headers = {"authorization": f"Bearer {client.secret}"}
+        for _ in range(3):
+            async with client.session.post(f"{client.gateway.base_url}{path}", json=body, headers=headers) as answer:
+                assert answer.status == 200
+        assert [(await client.ask()).status for _ in range(2)] == [200, 429]
+
+
 async def test_a_refused_request_of_the_upstream_costs_a_request_and_no_tokens(tmp_path: Path, clock: Clock) -> None:
     own = {"requests_per_minute": 5, "tokens_per_minute": 1_500}
     async with (

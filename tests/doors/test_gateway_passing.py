@@ -13,6 +13,7 @@ from aiohttp import web
 from yarl import URL
 
 from tests.doors.serving import gateway
+from toolcaddie import PracticeModel
 from toolcaddie.app.settings import GatewaySettings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.anthropic import Anthropic
@@ -125,6 +126,16 @@ async def test_an_upstream_without_embeddings_is_named(tmp_path: Path) -> None:
     ):
         assert answer.status == 400
         assert "anthropic" in (await answer.json())["error"]["message"]
+
+
+async def test_the_practice_model_has_no_embeddings(tmp_path: Path) -> None:
+    async with (
+        gateway(tmp_path, PracticeModel()) as served,
+        aiohttp.ClientSession() as http,
+        http.post(f"{served.base_url}/v1/embeddings", json={"model": "m", "input": "hi"}) as answer,
+    ):
+        assert answer.status == 400
+        assert "practice" in (await answer.json())["error"]["message"]
 
 
 async def test_a_wrong_entry_of_the_list_is_refused_at_the_start(tmp_path: Path) -> None:

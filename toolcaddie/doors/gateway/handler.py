@@ -136,7 +136,9 @@ class ModelHandler:
         opened = await self._opened(exchange, envelope, caller)
         if opened is not envelope:
             envelope, body = opened, msgspec.json.encode(opened.fields)
-        account = await self._limiter.admit(exchange, caller.key, envelope.fields, size=len(body), spends=self._spends)
+        account = None
+        if self._spends:
+            account = await self._limiter.admit(exchange, caller.key, envelope.fields, size=len(body))
         if account is None:
             await self._admitted(exchange, envelope, body, share, caller)
             return
@@ -241,7 +243,7 @@ class ModelHandler:
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
         try:
-            with charged(exchange, observed=self._spends):
+            with charged(exchange, observed=True):
                 response = await provider.forward("POST", path, body, headers)
                 if bytes(envelope.fields.get("stream", b"")) == b"true" and is_whole(response):
                     await self._stream_whole(response, exchange, envelope)

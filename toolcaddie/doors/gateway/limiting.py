@@ -79,10 +79,9 @@ class Limiter:
         fields: Mapping[str, msgspec.Raw] = _NO_FIELDS,
         *,
         size: int,
-        spends: bool = True,
     ) -> Account | None:
         """Returns the account of a request; None: its client has no key. `fields`: those of the request's body. `size`: bytes of
-        the body. `spends`: False if the request costs no tokens.
+        the body.
 
         Raises `RefusedError` if the key has reached a limit.
         """
@@ -91,7 +90,7 @@ class Limiter:
         if not self._listens:  # a gateway whose clients have no keys does not pay for a listener
             self._listens = True
             self._subscription.enter_context(self._runtime.subscribe(_charge))
-        given, output = (int(size / BYTES_PER_TOKEN), _output_limit(fields)) if spends else (0, 0)
+        given, output = int(size / BYTES_PER_TOKEN), _output_limit(fields)
         model = _text(fields.get("model")) or self._runtime.default_model
         limits = self._defaults().with_own(key.limits)
         reservation = None
@@ -199,6 +198,7 @@ class Account:
         """Takes an event of the run."""
         match event:
             case ModelAsked():
+                self._close_broken()
                 self._open, self._text = True, 0
             case TextDelta():
                 self._text += len(event.text)
@@ -209,9 +209,7 @@ class Account:
 
     def calls(self) -> list[tuple[str, Usage, bool]]:
         """Returns the model calls: model, tokens, and whether the tokens are an estimate."""
-        if self._open and self._cut:
-            self._open = False
-            self._add(self._model, Usage(), round(self._text / BYTES_PER_TOKEN))
+        self._close_broken()
         return self._calls
 
     def settle(self) -> None:
@@ -219,6 +217,12 @@ class Account:
         if not self._settled:
             self._settled = True
             self._limiter.settle(self)
+
+    def _close_broken(self) -> None:
+        """Adds the model call that has no end, because the client has left, or because the upstream broke off within its answer."""
+        if self._open and (self._cut or self._text):
+            self._open = False
+            self._add(self._model, Usage(), round(self._text / BYTES_PER_TOKEN))
 
     def _add(self, model: str, usage: Usage, output: int) -> None:
         """Adds a model call. If it reported no tokens, they are estimated. `output`: the estimated tokens of its answer."""

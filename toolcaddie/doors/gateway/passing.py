@@ -100,10 +100,10 @@ class Passing:
 
     async def _compute(self, exchange: Exchange, caller: Caller) -> None:
         """Passes on a request that only computes something."""
-        if self._onward.wire not in _OPENAI:
-            await exchange.refuse(self._missing(exchange))
-        else:
+        if isinstance(self._provider, Forwarder) and self._onward.wire in _OPENAI:
             await self._send("POST", exchange, caller)
+        else:
+            await exchange.refuse(self._missing(exchange))
 
     async def _model(self, exchange: Exchange, caller: Caller) -> None:
         """Answers with one model: the upstream's own answer, or the entry of the list of models."""
