@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import getpass
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,8 +36,9 @@ def runtime_over(database: Database, *script: Any) -> tuple[Runtime, ScriptedPro
     return Runtime(provider=provider, sources=[book], policy=CedarPolicy(ask=["book"]), **parts), provider
 
 
-async def _interrupted() -> None:
-    """Records a run whose call was interrupted in the middle, after it had been approved."""
+async def _interrupted(meanwhile: Callable[[], Any] = lambda: None) -> Any:
+    """Records a run whose call was interrupted in the middle, after it had been approved. Returns what `meanwhile` returned,
+    which is called in a thread while the call is under way."""
     STARTED.clear()
     async with Database(DEFAULT_DATABASE) as database:
         runtime, _ = runtime_over(database, call("book", {"room": 7}, call_id="c1"))
@@ -45,9 +47,11 @@ async def _interrupted() -> None:
         async with asyncio.timeout(10):
             while not STARTED:  # noqa: ASYNC110  the tool has begun
                 await asyncio.sleep(0)
+        outcome = await asyncio.to_thread(meanwhile)
         resumed.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await resumed
+        return outcome
 
 
 async def _resumed() -> str:
@@ -91,6 +95,13 @@ def test_a_person_settles_a_call_and_the_model_reads_it(
     assert f"book {words}, says {getpass.getuser()}: on the list" in interrupted.ok("trail", "r")
     assert asyncio.run(_resumed()).endswith(text)
     assert STARTED == ["room 7"]
+
+
+def test_a_call_that_is_under_way_is_not_unknown_yet_and_is_counted(toolcaddie: CommandLine) -> None:
+    shown = asyncio.run(_interrupted(lambda: toolcaddie("runs", "unknown").stderr))
+    assert "no call has an unknown outcome" in shown
+    assert "1 call under way" in shown
+    assert toolcaddie.json("runs", "unknown")["under_way"] == 0
 
 
 def test_without_a_settlement_the_model_reads_that_nothing_is_known(interrupted: CommandLine) -> None:

@@ -19,7 +19,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
@@ -137,13 +137,14 @@ def show(common: Common, run_id: str | None, limit: int, database_url: str | Non
 @json_option
 @click.pass_obj
 def unknown(common: Common, limit: int, database_url: str | None, as_json: bool) -> None:
-    """List the calls whose outcome is unknown: their process was killed, or their run was cancelled, in the middle.
+    """List the calls whose outcome is unknown: their process was killed, or their run was cancelled, in the middle. The number of
+    calls that are under way stands below the list.
 
     Nothing repeats such a call. Find out whether it took effect, and settle it.
     """
-    calls = asyncio.run(_unknown(settings_of(common, database_url=database_url), limit))
+    calls, under_way = asyncio.run(_unknown(settings_of(common, database_url=database_url), limit))
     if as_json:
-        print_json({"calls": calls})
+        print_json({"calls": calls, "under_way": under_way})
     elif not calls:
         note("no call has an unknown outcome")
     else:
@@ -152,6 +153,11 @@ def unknown(common: Common, limit: int, database_url: str | None, as_json: bool)
             for call in calls
         ]
         print_table(("run", "call", "since", "tool", "arguments"), rows, spare=("since",))
+    if under_way and not as_json:
+        note(
+            f"{counted(under_way, 'call')} under way. If the process of one was killed, the next process that serves or resumes "
+            "runs of this database finds that out, and then the call is unknown."
+        )
 
 
 @command.command(
@@ -231,12 +237,15 @@ def _detail(data: Mapping[str, Any]) -> str:
     return str(data.get("reason") or data.get("content") or "")
 
 
-async def _unknown(settings: Settings, limit: int) -> Sequence[UnknownCall]:
-    """Returns the unknown calls of the newest runs."""
+async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall], int]:
+    """Returns the unknown calls of the newest runs, and the number of their calls that are under way."""
     async with opened(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
-        records = await database.events.records([run.run_id for run in runs], ("call_finished", UNKNOWN, SETTLED))
-    return [
+        records = await database.events.records([run.run_id for run in runs], _CALL_KINDS)
+    announced = {(record.run_id, record.data["id"]) for record in records if record.kind == "call_intended"}
+    ended = [record for record in records if record.kind != "call_intended"]
+    under_way = announced - {(record.run_id, record.data["id"]) for record in ended}
+    unknown = [
         UnknownCall(
             run_id=record.run_id,
             id=record.data["id"],
@@ -245,8 +254,9 @@ async def _unknown(settings: Settings, limit: int) -> Sequence[UnknownCall]:
             at=record.at,
             reason=record.data["reason"],
         )
-        for record in unknown_calls(records)
+        for record in unknown_calls(ended)
     ]
+    return unknown, len(under_way)
 
 
 async def _settled(settings: Settings, run_id: str, call_id: str, finding: Finding) -> Settlement:

@@ -219,7 +219,7 @@ class Account:
             self._limiter.settle(self)
 
     def _close_broken(self) -> None:
-        """Adds the model call that has no end, because the client has left, or because the upstream broke off within its answer."""
+        """Adds a model call without an end: the client has left, or the upstream broke off within its answer."""
         if self._open and (self._cut or self._text):
             self._open = False
             self._add(self._model, Usage(), round(self._text / BYTES_PER_TOKEN))
