@@ -34,9 +34,12 @@ class Caller(Protocol):
         request: RunRequest,
         view: View,
         *,
+        taint: Sequence[str] | None = None,
         live: Listener | None = None,
         client: CallerClient | None = None,
     ) -> ToolResult: ...
+
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,8 @@ class ToolDesk:
     desk."""
 
     request: RunRequest
-    """The request behind the desk: its principal, and `injected` and `run_id` for its calls."""
+    """The request behind the desk: its principal, `injected` and `run_id` for its calls, and `conversation`: with a name, what
+    its calls of untrusted tools return taints later calls, turns and desks of the same conversation."""
     view: View
     """The tools that the principal may see."""
     selector: Selector
@@ -54,6 +58,8 @@ class ToolDesk:
     caller: Caller
     """Runs the calls."""
     page_size: int = PAGE_SIZE
+    taint: Sequence[str] | None = None
+    """Tools whose untrusted results the caller has read before. None: those that the conversation remembers."""
     held: HeldPages | None = None
     """Reads truncated results further; None: they are not stored."""
 
@@ -92,4 +98,11 @@ class ToolDesk:
 
         `live`: receives the events of the call, such as its progress. `client`: answers the tool's questions.
         """
-        return await self.caller.call(name, arguments, self.request, self.view, live=live, client=client)
+        return await self.caller.call(
+            name, arguments, self.request, self.view, taint=self.taint, live=live, client=client
+        )
+
+    async def remembered_taint(self, *, seconds: float | None = None) -> Sequence[str]:
+        """Returns the tools whose untrusted results earlier calls of the conversation returned in the last `seconds` (None: in
+        the last 30 days), and those of its turns; none if the desk has no conversation."""
+        return await self.caller.taint(self.request, seconds=seconds)

@@ -270,6 +270,7 @@ class Assembly:
         self._calling = Calling(
             setups=setups,
             views=views,
+            conversations=conversations,
             bus=bus,
             dependencies=known_dependencies,
             runs=runs,

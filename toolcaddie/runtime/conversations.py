@@ -1,10 +1,10 @@
 """Remembers for each conversation which tools it was sent, so that the next turn can send them in the same places and the
-provider's prompt cache stays valid."""
+provider's prompt cache stays valid, and which untrusted tools it has read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -15,6 +15,8 @@ from toolcaddie.core.run import RunRequest, RunResult, RunState, Transcript
 from toolcaddie.core.transcript import next_name
 from toolcaddie.ports import Store
 from toolcaddie.runtime.background import Background
+from toolcaddie.runtime.reading import UntrustedReading
+from toolcaddie.util.replacing import replace
 
 _KIND = "conversation"
 """Kind of the documents that contain conversations."""
@@ -60,10 +62,34 @@ class Conversations:
         self._background = background
         self._clock = clock
         self._unwritten: dict[str, Conversation] = {}
+        self._direct = UntrustedReading(documents=documents, clock=clock)
+        """What direct calls of a named conversation have read."""
 
     async def before(self, request: RunRequest) -> Conversation | None:
         """Returns what the conversation was sent before this request, from the request itself or from the store; None: nothing is
         known."""
+        stored = await self._stored(request)
+        direct = await self._direct.of(request)
+        if not direct:
+            return stored
+        before = Conversation(delivered=(), meta=False) if stored is None else stored
+        return replace(before, taint=tuple(dict.fromkeys((*before.taint, *direct))))
+
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]:
+        """Returns the tools whose untrusted results a named conversation has read: in its turns, and in direct calls of the last
+        `seconds` (None: in all of them)."""
+        if not isinstance(request.conversation, str):
+            return ()
+        stored = await self._stored(request)
+        turns = () if stored is None else stored.taint
+        return tuple(dict.fromkeys((*turns, *await self._direct.of(request, seconds=seconds))))
+
+    async def keep_direct(self, request: RunRequest, state: RunState) -> None:
+        """Stores which untrusted tool a direct call has run, before its result is returned."""
+        await self._direct.add(request, [name for name in state.taint if name in state.called])
+
+    async def _stored(self, request: RunRequest) -> Conversation | None:
+        """Returns what the turns of the conversation were sent; None: nothing is known."""
         if request.delivered:  # the caller does not say whether meta tools were sent; conversations begin with them
             return Conversation(delivered=tuple(request.delivered), meta=True)
         identity = request.conversation

@@ -84,6 +84,9 @@ class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     sessions: bool | None = None
     """False: clients of the older protocol get no session either. Then any replica may answer any request, but tools cannot ask
     such clients anything. None: False with several workers, else True."""
+    tainted_for: Duration = "8h"
+    """The time for which the result of an untrusted tool counts for later calls of clients without a session, and for new
+    sessions of the same principal."""
     origins: tuple[str, ...] = ()
     """Origins of web pages (`https://host`) that may use the door with an API key."""
     offers: Annotated[str, Meta(pattern=r"^python:")] | None = None

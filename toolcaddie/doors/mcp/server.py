@@ -18,14 +18,16 @@ from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcaddie import __version__
-from toolcaddie.app.settings import MCPSettings
+from toolcaddie.app.settings import MCPSettings, duration_seconds
 from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
 from toolcaddie.doors.mcp.content import call_result, listed_tool
@@ -35,11 +37,13 @@ from toolcaddie.doors.mcp.offering import Offering
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.questions import Context, MCPClient, Repeatable
 from toolcaddie.doors.mcp.seat import SEAT, Seat
+from toolcaddie.doors.mcp.taint import CONVERSATION, SessionTaint
 from toolcaddie.doors.mcp.whole import whole
 from toolcaddie.ports import Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -94,6 +98,7 @@ class ToolServer:
         self._seat = seat
         self._menu = self._menu_of(settings)
         self._levels: Bounded[str, str] = Bounded(_MOST_SESSIONS)
+        self._taint = SessionTaint(duration_seconds(settings.tainted_for))
         self._news = News(offers, lambda context: self._of(context).session)
         self._offering = Offering(offers, lambda context: self._of(context).principal, self._client)
         self.server = self._server(state_key)
@@ -190,14 +195,32 @@ class ToolServer:
         """Returns what the menu needs to know about a request."""
         seat = self._of(context)
         await self._runtime.open()
-        desk = self._runtime.desk(principal=self._runtime.identified(seat.principal))
+        desk = self._runtime.desk(principal=self._runtime.identified(seat.principal), conversation=CONVERSATION)
         return Scene(
             desk=desk,
-            call=partial(desk.call, live=partial(_pass_progress, context), client=client),
+            call=partial(self._called, context, desk, client),
             held=desk.held,
             task=await self._task(context, seat) if self._settings.mode == "selected" else "",
             searched=partial(self._remember, context),
         )
+
+    async def _called(
+        self, context: Context, desk: ToolDesk, client: MCPClient | None, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """Calls a tool of the catalog, judged by what the client has read before."""
+        session = self._session(context)
+
+        async def follow(event: RunEvent) -> None:
+            self._taint.follow(desk, session, event)
+            await _pass_progress(context, event)
+
+        desk = replace(desk, taint=await self._taint.before(desk, session))
+        return await desk.call(name, arguments, live=follow, client=client)
+
+    def _session(self, context: Context) -> str:
+        """Returns the id of the session of a request; empty: it has none, and a header that names one means nothing."""
+        has_session = self._settings.sessions is not False and context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return self._of(context).session if has_session or self._seat is not None else ""
 
     def _client(
         self,
