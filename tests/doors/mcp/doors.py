@@ -21,7 +21,9 @@ from toolcaddie.audit.trail import Trail
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.bounds import DEFAULT
 from toolcaddie.core.control import Principal
+from toolcaddie.core.key_limits import NO_LIMITS, KeyLimits
 from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.runtime import Runtime
@@ -57,6 +59,7 @@ async def mcp_door(
     sources: Sequence[Any],
     *,
     settings: MCPSettings | None = None,
+    key_limits: KeyLimits = NO_LIMITS,
     clock: Callable[[], float] = time.time,
     **runtime: Any,
 ) -> AsyncIterator[Door]:
@@ -75,6 +78,7 @@ async def mcp_door(
                 Offers(),
                 bounds=DEFAULT,
                 state_key="s" * 32,
+                limiter=Limiter(database.meter, made, defaults=lambda: key_limits, clock=clock),
             ) as door,
             served(door) as address,
         ):
@@ -83,7 +87,7 @@ async def mcp_door(
             await asyncio.sleep(0)
 
 
-async def says(client: Client, name: str, **arguments: Any) -> str:
+async def says(client: Client, name: str, /, **arguments: Any) -> str:
     """Calls a tool and returns the text of its result."""
     text: str = (await client.call_tool(name, arguments)).content[0].text
     return text

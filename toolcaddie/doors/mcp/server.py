@@ -26,8 +26,12 @@ from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.core.wire import Problem
 from toolcaddie.desk import ToolDesk
+from toolcaddie.doors.gateway.limiting import Limiter
+from toolcaddie.doors.gateway.problems import RefusedError
 from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
 from toolcaddie.doors.mcp.content import call_result, listed_tool
@@ -79,6 +83,7 @@ class ToolServer:
 
     `documents` stores the last search of each client, so that all replicas know it. `seat`: the sender of requests that come
     without HTTP. `state_key`: the secret that seals the state of waiting calls; None: a random one.
+    `limiter` counts the calls of API keys; None: they are not counted.
     """
 
     def __init__(
@@ -90,12 +95,14 @@ class ToolServer:
         *,
         seat: Seat | None = None,
         state_key: str | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self._runtime = runtime
         self._documents = documents
         self._settings = settings
         self._offers = offers
         self._seat = seat
+        self._limiter = limiter
         self._menu = self._menu_of(settings)
         self._levels: Bounded[str, str] = Bounded(_MOST_SESSIONS)
         self._taint = SessionTaint(duration_seconds(settings.tainted_for))
@@ -207,7 +214,9 @@ class ToolServer:
     async def _called(
         self, context: Context, desk: ToolDesk, client: MCPClient | None, name: str, arguments: Mapping[str, Any]
     ) -> ToolResult:
-        """Calls a tool of the catalog, judged by what the client has read before."""
+        """Calls a tool of the catalog, judged by what the client has read before. Raises `MCPError` if the client's key has
+        reached a limit."""
+        await self._count(self._of(context).key)
         session = self._session(context)
 
         async def follow(event: RunEvent) -> None:
@@ -216,6 +225,15 @@ class ToolServer:
 
         desk = replace(desk, taint=await self._taint.before(desk, session))
         return await desk.call(name, arguments, live=follow, client=client)
+
+    async def _count(self, key: ApiKey | None) -> None:
+        """Counts a call of a key. Raises `MCPError` if the key has reached a limit."""
+        if key is None or self._limiter is None:
+            return
+        try:
+            await self._limiter.count(key)
+        except RefusedError as refused:
+            raise _limit_error(refused.problem) from refused
 
     def _session(self, context: Context) -> str:
         """Returns the id of the session of a request; empty: it has none, and a header that names one means nothing."""
@@ -293,6 +311,12 @@ def _client_key(context: Context, seat: Seat) -> str:
     info = getattr(context.session.client_params, "client_info", None)
     client = seat.session or f"client {getattr(info, 'name', '')}"
     return hashlib.sha256("\n".join((*seat.principal.owner, client)).encode()).hexdigest()
+
+
+def _limit_error(refusal: Problem) -> MCPError:
+    """Returns the refusal of a call beyond a limit, with the number and the words of HTTP."""
+    data = {"code": refusal.code, "limited": refusal.kind, "retryAfter": int(refusal.headers["retry-after"])}
+    return MCPError(refusal.status, refusal.message, data)
 
 
 def _protocol_error(error: ToolcaddieError) -> MCPError:
