@@ -147,8 +147,14 @@ def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
 
 
 def _state(stored: RunState, pending: tuple[PendingCall, ...], context: RunContext) -> RunState:
-    """Returns the state to continue from, without tools that no longer exist. If the run was completed and only its end was not
+    """Returns the state to continue from, without tools that no longer exist, and tainted by results of untrusted tools that the
+    caller ran. If the run was completed and only its end was not
     recorded, the state stays completed."""
+    handed_in = (
+        item.call.name for item, before in zip(pending, stored.pending, strict=True) if before.waiting == "client"
+    )
+    untrusted = (name for name in handed_in if (tool := context.view.get(name)) is None or tool.untrusted)
+    taint = tuple(dict.fromkeys((*stored.taint, *untrusted)))
     status: RunStatus = "completed" if stored.status == "completed" else "running"
     delivered = tuple(sent for sent in stored.delivered if context.view.get(sent.name) is not None)
-    return replace(stored, status=status, pending=pending, delivered=delivered)
+    return replace(stored, status=status, pending=pending, delivered=delivered, taint=taint)

@@ -128,6 +128,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The model of requests that name none; empty: they are refused."""
     pinned: tuple[str, ...] = ()
     """Names of tools that are always sent, of clients or catalogs; a `*` at the end stands for any ending."""
+    untrusted_client_tools: tuple[str, ...] = ("*web*", "*fetch*", "*browse*")
+    """Names of tools that clients run themselves and whose results may contain what strangers wrote. `*` stands for any
+    characters, and case does not matter."""
     passed: tuple[str, ...] = ()
     """Paths below `/v1` that are passed on to the upstream with the server's key, such as `/v1/audio/*`, with
     or without a method before it (`GET /v1/files`)."""
