@@ -67,3 +67,24 @@ async def test_a_page_read_while_a_run_waits_taints_the_run_when_it_goes_on(tmp_
         (asked,) = await served.runtime.approvals.list("default", status="open")
         assert (asked.tool, asked.taint) == ("send", ("read_page",))
     assert ran == ["wipe 1"]
+
+
+@pytest.mark.parametrize("days", [29, 31])
+async def test_a_run_that_waits_goes_on_with_the_next_message_for_as_long_as_its_question_is_valid(
+    tmp_path: Path, days: int
+) -> None:
+    ran: list[str] = []
+    now = [1_000_000.0]
+    async with (
+        ScriptedUpstream([call("wipe", {"disk": 1}), say("Done.")]) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=_acting(ran), clock=lambda: now[0]) as served,
+        client_of("chat", served.base_url) as client,
+    ):
+        history: list[Any] = client.user("wipe disk 1")
+        paused = await client.ask(history, ())
+        (asked,) = await served.runtime.approvals.list("default", status="open")
+        await served.runtime.approvals.answer("default", asked.id, approved=True, by=BOSS)
+        now[0] += days * 86_400.0
+        history += [{"role": "assistant", "content": paused.text}, *client.user("go on")]
+        assert (await client.ask(history, ())).text == "Done."
+    assert ran == (["wipe 1"] if days < 30 else [])

@@ -78,7 +78,14 @@ class Answering:
             state = first_state(context, prompted, delivery, choice.classification, before)
             engine = choice.engine if output is None else with_output(choice.engine, output)
             result = await drive(
-                engine, state, context, choice.selection, emit, live=live is not None, delivery=delivery
+                engine,
+                state,
+                context,
+                choice.selection,
+                emit,
+                live=live is not None,
+                delivery=delivery,
+                checkpoint=self.conversations.checkpoint(request, () if before is None else before.taint),
             )
             result = with_value(result, output)
             store_paused = partial(self.runs.store_paused, owner=owner)

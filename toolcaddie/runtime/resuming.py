@@ -108,8 +108,9 @@ class Resuming:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
                 for approval in decided.expired:
                     await emit(ApprovalClosed(run_id=run_id, approval=approval))
+                checkpoint = self.ending.conversations.checkpoint(request, then=claim.checkpoint)
                 result = await drive(
-                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
+                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=checkpoint
                 )
                 result = with_value(result, output)
                 return await self.ending.end(
