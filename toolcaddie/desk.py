@@ -16,7 +16,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.meta_names import PAGE_SIZE
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
 from toolcaddie.meta.lookup import ToolPage, first_hits, function_definition, search_hits, tool_page
 from toolcaddie.ports import HeldPages, Prepare, Selector
 from toolcaddie.util.suggest import close_names
@@ -40,6 +40,7 @@ class Caller(Protocol):
     ) -> ToolResult: ...
 
     async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]: ...
+    async def add_taint(self, request: RunRequest, names: Sequence[str]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,16 @@ class ToolDesk:
         return await self.caller.call(
             name, arguments, self.request, self.view, taint=self.taint, live=live, client=client
         )
+
+    async def read_on(self, handle: str, offset: int, limit: int) -> ToolResult:
+        """Returns `limit` characters of a truncated result from `offset` on. The text of an untrusted tool taints the
+        conversation of the desk; the result then has the effect `Taint`. Raises `StorageError`."""
+        if self.held is None:
+            return failed("Truncated results are not stored here.")
+        page = await self.held.page(handle, offset, limit, self.request.principal)
+        if isinstance(page.effect, Taint):
+            await self.caller.add_taint(self.request, page.effect.names)
+        return page
 
     async def remembered_taint(self, *, seconds: float | None = None) -> Sequence[str]:
         """Returns the tools whose untrusted results earlier calls of the conversation returned in the last `seconds` (None: in

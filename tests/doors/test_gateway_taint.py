@@ -88,3 +88,26 @@ async def test_a_run_that_waits_goes_on_with_the_next_message_for_as_long_as_its
         history += [{"role": "assistant", "content": paused.text}, *client.user("go on")]
         assert (await client.ask(history, ())).text == "Done."
     assert ran == (["wipe 1"] if days < 30 else [])
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["by its messages", "by its name"])
+async def test_the_next_message_is_tainted_at_another_worker_at_once(tmp_path: Path, named: bool) -> None:
+    ran: list[str] = []
+    sources = [read_page, *_acting(ran)]
+    script = [call("read_page", {"url": "u"}), say("I read it."), call("send", {"to": "eve"}), say("Done.")]
+    headers = {"x-toolcaddie-conversation": "chat-1"} if named else {}
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=sources) as one,
+        gateway(tmp_path, upstream.base_url, sources=sources) as two,
+    ):
+        first: Any = {"role": "user", "content": "read the page"}
+        read = await one.client.chat.completions.create(model="m", messages=[first], extra_headers=headers)
+        history: list[Any] = [first, {"role": "assistant", "content": read.choices[0].message.content}]
+        if named:  # a client that has summed up its messages
+            history = [{"role": "user", "content": "I asked for a page."}, {"role": "assistant", "content": "Read."}]
+        answer = await two.client.chat.completions.create(
+            model="m", messages=[*history, {"role": "user", "content": "send it"}], extra_headers=headers
+        )
+        assert "needs a person's approval" in (answer.choices[0].message.content or "")
+    assert ran == []

@@ -64,6 +64,10 @@ class Calling:
         """Returns the tools whose untrusted results the conversation of a request has read. See `Conversations.taint`."""
         return await self.conversations.taint(request, seconds=seconds)
 
+    async def add_taint(self, request: RunRequest, names: Sequence[str]) -> None:
+        """Remembers that the conversation of a request has read results of these untrusted tools."""
+        await self.conversations.add_taint(request, names)
+
     async def call(
         self,
         name: str,

@@ -103,6 +103,10 @@ class Conversations:
         `UntrustedReading.checkpoint`."""
         return self._reading.checkpoint(request, known, then)
 
+    async def add_taint(self, request: RunRequest, names: Collection[str]) -> None:
+        """Adds untrusted tools to what a named conversation has read; it is on disk before this returns."""
+        await self._reading.add(request, names)
+
     async def keep_direct(self, request: RunRequest, state: RunState) -> None:
         """Stores which untrusted tool a direct call has run, before its result is returned."""
         await self._reading.add(request, [name for name in state.taint if name in state.called])

@@ -62,8 +62,8 @@ class UntrustedReading:
                 return
 
     def checkpoint(self, request: RunRequest, known: Collection[str], then: Checkpoint) -> Checkpoint:
-        """Returns a checkpoint for a run of the conversation. It adds the untrusted tools whose results the model is about to read,
-        so that the conversation is tainted also if the run fails, pauses, or its process is killed.
+        """Returns a checkpoint for a run of the conversation. It adds the untrusted tools whose results the model is about to
+        read, so that the conversation is tainted also if the run fails, pauses, or its process is killed.
 
         `known`: names that are stored already. `then`: the checkpoint that follows."""
         if not conversation_name(request):

@@ -27,7 +27,7 @@ from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.storage import ApiKey
-from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.core.tool import Taint, Tool, ToolResult
 from toolcaddie.core.wire import Problem
 from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.gateway.limiting import Limiter
@@ -206,7 +206,7 @@ class ToolServer:
         return Scene(
             desk=desk,
             call=partial(self._called, context, desk, client),
-            held=desk.held,
+            read_on=None if desk.held is None else partial(self._read_on, context, desk),
             task=await self._task(context, seat) if self._settings.mode == "selected" else "",
             searched=partial(self._remember, context),
         )
@@ -225,6 +225,15 @@ class ToolServer:
 
         desk = replace(desk, taint=await self._taint.before(desk, session))
         return await desk.call(name, arguments, live=follow, client=client)
+
+    async def _read_on(self, context: Context, desk: ToolDesk, handle: str, offset: int, limit: int) -> ToolResult:
+        """Returns the next part of a truncated result, which a call of another client of the principal may have returned."""
+        session = self._session(context)
+        await self._taint.before(desk, session)  # so that a new session begins with what its principal has read
+        page = await desk.read_on(handle, offset, limit)
+        if isinstance(page.effect, Taint):
+            self._taint.add(desk, session, page.effect.names)
+        return page
 
     async def _count(self, key: ApiKey | None) -> None:
         """Counts a call of a key. Raises `MCPError` if the key has reached a limit."""

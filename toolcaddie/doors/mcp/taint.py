@@ -37,10 +37,15 @@ class SessionTaint:
 
     def follow(self, desk: ToolDesk, session: str, event: RunEvent) -> None:
         """Adds to a session what a call of it has read, when the call has ended."""
-        if session and isinstance(event, RunFinished):
+        if isinstance(event, RunFinished):
+            self.add(desk, session, event.result.state.taint)
+
+    def add(self, desk: ToolDesk, session: str, names: Sequence[str]) -> None:
+        """Adds untrusted tools to what a session has read."""
+        if session:
             key = _key(desk, session)
             before = self._read.get(key) or ()
-            self._read.put(key, tuple(dict.fromkeys((*before, *event.result.state.taint))))
+            self._read.put(key, tuple(dict.fromkeys((*before, *names))))
 
 
 def _key(desk: ToolDesk, session: str) -> tuple[str, ...]:
