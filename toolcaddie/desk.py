@@ -16,7 +16,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.meta_names import PAGE_SIZE
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
 from toolcaddie.meta.lookup import ToolPage, first_hits, function_definition, search_hits, tool_page
 from toolcaddie.ports import HeldPages, Prepare, Selector
 from toolcaddie.util.suggest import close_names
@@ -34,9 +34,13 @@ class Caller(Protocol):
         request: RunRequest,
         view: View,
         *,
+        taint: Sequence[str] | None = None,
         live: Listener | None = None,
         client: CallerClient | None = None,
     ) -> ToolResult: ...
+
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]: ...
+    async def add_taint(self, request: RunRequest, names: Sequence[str]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,8 @@ class ToolDesk:
     desk."""
 
     request: RunRequest
-    """The request behind the desk: its principal, and `injected` and `run_id` for its calls."""
+    """The request behind the desk: its principal, `injected` and `run_id` for its calls, and `conversation`: with a name, what
+    its calls of untrusted tools return taints later calls, turns and desks of the same conversation."""
     view: View
     """The tools that the principal may see."""
     selector: Selector
@@ -54,6 +59,8 @@ class ToolDesk:
     caller: Caller
     """Runs the calls."""
     page_size: int = PAGE_SIZE
+    taint: Sequence[str] | None = None
+    """Tools whose untrusted results the caller has read before. None: those that the conversation remembers."""
     held: HeldPages | None = None
     """Reads truncated results further; None: they are not stored."""
 
@@ -92,4 +99,21 @@ class ToolDesk:
 
         `live`: receives the events of the call, such as its progress. `client`: answers the tool's questions.
         """
-        return await self.caller.call(name, arguments, self.request, self.view, live=live, client=client)
+        return await self.caller.call(
+            name, arguments, self.request, self.view, taint=self.taint, live=live, client=client
+        )
+
+    async def read_on(self, handle: str, offset: int, limit: int) -> ToolResult:
+        """Returns `limit` characters of a truncated result from `offset` on. The text of an untrusted tool taints the
+        conversation of the desk; the result then has the effect `Taint`. Raises `StorageError`."""
+        if self.held is None:
+            return failed("Truncated results are not stored here.")
+        page = await self.held.page(handle, offset, limit, self.request.principal)
+        if isinstance(page.effect, Taint):
+            await self.caller.add_taint(self.request, page.effect.names)
+        return page
+
+    async def remembered_taint(self, *, seconds: float | None = None) -> Sequence[str]:
+        """Returns the tools whose untrusted results earlier calls of the conversation returned in the last `seconds` (None: in
+        the last 30 days), and those of its turns; none if the desk has no conversation."""
+        return await self.caller.taint(self.request, seconds=seconds)

@@ -15,10 +15,11 @@ import pytest
 from tests.doors.serving import Gateway, gateway
 from tests.doors.test_gateway_passing import upstream as upstream_of_everything
 from tests.storage.conftest import Clock
+from toolcaddie import tool
 from toolcaddie.core.capabilities import CAPABILITIES, capabilities_from
 from toolcaddie.core.control import Principal
 from toolcaddie.core.key_limits import BILLION, Amounts, KeyLimits, KeyUsage
-from toolcaddie.testing import ScriptedUpstream, refuse, say
+from toolcaddie.testing import ScriptedUpstream, call, refuse, say
 
 pytestmark = pytest.mark.anyio
 
@@ -326,3 +327,33 @@ async def test_requests_that_are_passed_on_count_too(tmp_path: Path, clock: Cloc
                 statuses.append(answer.status)
         assert statuses == [200, 200, 429]
         assert len(requests) == 2
+
+
+async def test_a_message_that_continues_a_run_which_waited_is_a_request_like_any_other(
+    tmp_path: Path, clock: Clock
+) -> None:
+    deleted: list[str] = []
+
+    @tool(destructive=True)
+    def delete_client(name: str) -> str:
+        """Delete a client."""
+        deleted.append(name)
+        return "gone"
+
+    async with (
+        ScriptedUpstream([call("delete_client", {"name": "John"}), say("Done.")]) as upstream,
+        limited(tmp_path, upstream, clock, {"requests_per_minute": 1}, sources=[delete_client]) as client,
+    ):
+        paused = await client.ask()
+        approvals = client.gateway.runtime.approvals
+        (asked,) = await approvals.list("default", status="open")
+        await approvals.answer("default", asked.id, approved=True, by=Principal(id="boss"))
+        messages = [*ASK["messages"], paused.body["choices"][0]["message"], {"role": "user", "content": "go on"}]
+        assert (await client.ask(messages=messages)).status == 429
+        assert deleted == []
+        clock.now += 20
+        assert (await client.ask(messages=messages)).status == 200
+        assert deleted == ["John"]
+        (used,) = await client.usage()
+        assert used.requests == 2
+        assert used.input_tokens > 0

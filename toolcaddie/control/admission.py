@@ -189,11 +189,13 @@ async def _put_question(
     pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates, emit: Emit
 ) -> PendingCall | None:
     """Asks the approver, and stores the question if there is no answer yet. If the same call of the same principal has been asked
-    about already, that question counts."""
+    about already, that question counts, if it named all the untrusted tools that were read before this call."""
     approval = question(request, decision, now=gates.clock(), expiry=gates.approval_expiry)
     equal = await gates.approvals.equal(approval)
     if equal is not None and equal.run_id == approval.run_id:
         equal = None  # two equal calls of one run are two questions
+    if equal is not None and not set(approval.taint) <= set(equal.taint):
+        equal = None  # the person did not know that strangers may have caused the call
     if equal is not None and equal.status == "open":
         return replace(
             pending, waiting="approval", decision=decision, approval=equal.id, tool_digest=tool_digest(request.tool)

@@ -136,7 +136,7 @@ class KeyUsage:
     day: str
     """`2026-11-24`."""
     model: str
-    """Empty: requests that got no answer of a model."""
+    """Empty: requests that got no answer of a model, and calls of tools at the MCP door."""
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

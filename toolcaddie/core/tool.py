@@ -110,7 +110,13 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
     text: str
 
 
-Effect = Reveal | Finish
+class Taint(msgspec.Struct, frozen=True, kw_only=True, tag="taint"):
+    """Effect of a meta tool: its result contains text from results of these untrusted tools."""
+
+    names: tuple[str, ...]
+
+
+Effect = Reveal | Finish | Taint
 
 ErrorKind = Literal[
     "invalid_arguments",  # the arguments do not fit the schema; the model can correct its call

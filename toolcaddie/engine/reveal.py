@@ -17,7 +17,7 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.core.run import RunState
 from toolcaddie.core.schema import wire_definition
-from toolcaddie.core.tool import Reveal, Tool, ToolCall, ToolResult
+from toolcaddie.core.tool import Reveal, Taint, Tool, ToolCall, ToolResult
 from toolcaddie.util.replacing import replace
 
 MOST_REVEALED = 4
@@ -26,7 +26,9 @@ MOST_REVEALED = 4
 
 def with_effect(state: RunState, result: ToolResult) -> RunState:
     """Returns the state after the result of a meta tool. The tools that the result reveals are added, or replace all earlier
-    tools if the budget has no room for them."""
+    tools if the budget has no room for them. Text of untrusted tools in the result taints the run."""
+    if isinstance(result.effect, Taint):
+        return replace(state, taint=tuple(dict.fromkeys((*state.taint, *result.effect.names))))
     if not isinstance(result.effect, Reveal):
         return state
     reveal = result.effect

@@ -59,7 +59,7 @@ class ClaimingSource(ToolSource, Protocol):
 
 
 class HeldPages(Protocol):
-    """Reads further pages of truncated results."""
+    """Reads further pages of truncated results. A page of an untrusted tool's result has the effect `Taint`."""
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult: ...
 

@@ -18,13 +18,13 @@ from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
 from toolcaddie.runtime.contexts import context_of
-from toolcaddie.runtime.conversations import Conversations
+from toolcaddie.runtime.conversations import Conversation, Conversations
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.instructions import Instructions, with_instructions
 from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
-from toolcaddie.runtime.resuming import Resuming
+from toolcaddie.runtime.resuming import Resuming, Turn
 from toolcaddie.runtime.searching import search_for
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
@@ -59,7 +59,7 @@ class Answering:
         before = await self.conversations.before(request)
         if before is not None and before.waiting and await self.resuming.is_answered(before.waiting, request.principal):
             with suppress(RunNotFoundError):  # another request continues it at this moment
-                return await self._continue(before.waiting, request, live)
+                return await self._continue(before, request, live)
         model, setup = self.setups.model_of(request), self.setups.of(request)
         sight = await self.views.see(request, setup)
         view, offload = sight.view, sight.offload
@@ -78,24 +78,31 @@ class Answering:
             state = first_state(context, prompted, delivery, choice.classification, before)
             engine = choice.engine if output is None else with_output(choice.engine, output)
             result = await drive(
-                engine, state, context, choice.selection, emit, live=live is not None, delivery=delivery
+                engine,
+                state,
+                context,
+                choice.selection,
+                emit,
+                live=live is not None,
+                delivery=delivery,
+                checkpoint=self.conversations.checkpoint(request, () if before is None else before.taint),
             )
             result = with_value(result, output)
             store_paused = partial(self.runs.store_paused, owner=owner)
             return await self.ending.end(request, result, view, setup, emit, output=output, store_paused=store_paused)
 
-    async def _continue(self, run_id: str, request: RunRequest, live: Listener | None) -> RunResult:
+    async def _continue(self, before: Conversation, request: RunRequest, live: Listener | None) -> RunResult:
         """Continues the run of an earlier turn whose calls waited for a person, with the messages of this turn."""
         context = context_of(request, self.views.of(request), self.setups.model_of(request), self.dependencies)
         return await self.resuming.resume(
-            run_id,
+            before.waiting,
             approvals={},
             results={},
             principal=request.principal,
             reason="",
             dependencies=request.dependencies,
             live=live,
-            turn=await with_instructions(request, self.instructions, context, ""),
+            turn=Turn(request=await with_instructions(request, self.instructions, context, ""), before=before),
         )
 
     async def _check(self, request: RunRequest) -> None:

@@ -210,7 +210,7 @@ class Assembly:
             learning = Learning(experience, source, setups.default.selector, default_preset.selection)
             bus.add_sink(learning.sink)
         background, shutdown = Background(), threading.Event()
-        conversations = Conversations(stored, background, clock=clock)
+        conversations = Conversations(stored, background, clock=clock, ttl=approval_expiry)
         ending = Ending(conversations=conversations, background=background)
         runs = StoredRuns(stored, ttl=approval_expiry)
         if config is not None:
@@ -270,6 +270,7 @@ class Assembly:
         self._calling = Calling(
             setups=setups,
             views=views,
+            conversations=conversations,
             bus=bus,
             dependencies=known_dependencies,
             runs=runs,

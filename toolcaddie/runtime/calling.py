@@ -4,7 +4,7 @@ run. `Runtime.call` and `ToolDesk` use this."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from toolcaddie.ports import Store
 from toolcaddie.runtime.answering import started
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.contexts import context_of
+from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.setups import Setups
@@ -38,6 +39,7 @@ class Calling:
 
     setups: Setups
     views: Views
+    conversations: Conversations
     bus: EventBus
     dependencies: Dependencies
     runs: StoredRuns
@@ -58,6 +60,14 @@ class Calling:
             held=setup.engine.held,
         )
 
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]:
+        """Returns the tools whose untrusted results the conversation of a request has read. See `Conversations.taint`."""
+        return await self.conversations.taint(request, seconds=seconds)
+
+    async def add_taint(self, request: RunRequest, names: Sequence[str]) -> None:
+        """Remembers that the conversation of a request has read results of these untrusted tools."""
+        await self.conversations.add_taint(request, names)
+
     async def call(
         self,
         name: str,
@@ -65,12 +75,15 @@ class Calling:
         request: RunRequest,
         view: View,
         *,
+        taint: Sequence[str] | None = None,
         live: Listener | None = None,
         client: CallerClient | None = None,
     ) -> ToolResult:
         """Calls a tool of the view for the principal of `request`. If a person must approve the call, the run pauses: the
-        same call, made again, runs once the person has approved it. `live` receives the events of the call; `client` answers the
-        tool's questions."""
+        same call, made again, runs once the person has approved it.
+
+        `taint`: the tools whose untrusted results the caller has read; None: those of the request's conversation. `live` receives
+        the events of the call; `client` answers the tool's questions."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         if request.run_id:
@@ -78,10 +91,11 @@ class Calling:
         setup = self.setups.of(request)
         context = context_of(request, view, self.setups.model_of(request), self.dependencies)
         context = context if client is None else replace(context, client=client)
+        read = await self.conversations.taint(request) if taint is None else taint
         # As JSON text, like a model's: what reaches the tool is then the same whoever calls it.
         text = msgspec.json.encode(arguments).decode()
         pending = PendingCall(call=ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=text))
-        state = RunState(run_id=context.run_id, pending=(pending,), without_model=True)
+        state = RunState(run_id=context.run_id, pending=(pending,), without_model=True, taint=tuple(read))
         owner = await self.documents.lease()
         async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
             await emit(replace(started(request, context, setup.preset), message=f"{name}, called directly"))

@@ -1,25 +1,30 @@
 """Remembers for each conversation which tools it was sent, so that the next turn can send them in the same places and the
-provider's prompt cache stays valid."""
+provider's prompt cache stays valid, and which untrusted tools it has read."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.delivery import DeliveredTool
 from toolcaddie.core.meta_names import READ_RESULT, RUN_PROGRAM
 from toolcaddie.core.run import RunRequest, RunResult, RunState, Transcript
 from toolcaddie.core.transcript import next_name
+from toolcaddie.engine.engine import Checkpoint, not_stored
 from toolcaddie.ports import Store
 from toolcaddie.runtime.background import Background
+from toolcaddie.runtime.reading import UntrustedReading, conversation_name
+from toolcaddie.util.replacing import replace
 
 _KIND = "conversation"
 """Kind of the documents that contain conversations."""
-_TTL = 7 * 86_400.0
-"""Seconds for which a conversation is stored after its last turn."""
+_TTL = EXPIRY_SECONDS
+"""Shortest time in seconds for which a conversation is stored after its last turn: as long as its hidden parts, and as a question
+to a person is valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +56,63 @@ class Conversations:
     """Stores conversations in `documents`, each under its owner, so that nobody reaches the conversation of another owner by
     guessing its name.
 
-    A conversation is written after the answer was returned. If the write is lost, the next turn only costs more tokens. A client
-    may send its next turn before the write has ended, so conversations that are still being written are found too.
+    Everything is stored for `ttl` seconds after the last turn, and for at least 30 days: the sent tools, the run that waits, and
+    the taint.
+
+    An untainted conversation is written after the answer was returned. If that write is lost, the next turn does not know the
+    sent tools, the mask and the categories of the last one: the provider's prompt cache begins anew, and a first stage chooses
+    again. This costs tokens and changes nothing that the caller may do. What must not be lost is written before the answer ends:
+    that a run waits for a person, and the taint. The taint of a named conversation is written apart (`reading.py`), and awaited
+    only if it grew; that of a conversation known by its messages is awaited with each tainted turn, because each turn gives the
+    conversation another name. A client may send its next turn before a write has ended, so conversations that are still being
+    written are found too.
     """
 
-    def __init__(self, documents: Store, background: Background, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, documents: Store, background: Background, *, clock: Callable[[], float], ttl: float = _TTL
+    ) -> None:
         self._documents = documents
         self._background = background
         self._clock = clock
+        self._ttl = max(ttl, _TTL)
         self._unwritten: dict[str, Conversation] = {}
+        self._reading = UntrustedReading(documents=documents, ttl=self._ttl, clock=clock)
+        """What named conversations have read, in turns and direct calls."""
 
     async def before(self, request: RunRequest) -> Conversation | None:
         """Returns what the conversation was sent before this request, from the request itself or from the store; None: nothing is
         known."""
+        stored = await self._stored(request)
+        read = await self._reading.of(request)
+        if not read:
+            return stored
+        before = Conversation(delivered=(), meta=False) if stored is None else stored
+        return replace(before, taint=tuple(dict.fromkeys((*before.taint, *read))))
+
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]:
+        """Returns the tools whose untrusted results a named conversation has read: in its turns, and in direct calls of the last
+        `seconds` (None: in all of them)."""
+        if not isinstance(request.conversation, str):
+            return ()
+        stored = await self._stored(request)
+        turns = () if stored is None else stored.taint
+        return tuple(dict.fromkeys((*turns, *await self._reading.of(request, seconds=seconds))))
+
+    def checkpoint(self, request: RunRequest, known: Collection[str] = (), then: Checkpoint = not_stored) -> Checkpoint:
+        """Returns the checkpoint of a run, which stores the taint of a named conversation as soon as it grows. See
+        `UntrustedReading.checkpoint`."""
+        return self._reading.checkpoint(request, known, then)
+
+    async def add_taint(self, request: RunRequest, names: Collection[str]) -> None:
+        """Adds untrusted tools to what a named conversation has read; it is on disk before this returns."""
+        await self._reading.add(request, names)
+
+    async def keep_direct(self, request: RunRequest, state: RunState) -> None:
+        """Stores which untrusted tool a direct call has run, before its result is returned."""
+        await self._reading.add(request, [name for name in state.taint if name in state.called])
+
+    async def _stored(self, request: RunRequest) -> Conversation | None:
+        """Returns what the turns of the conversation were sent; None: nothing is known."""
         if request.delivered:  # the caller does not say whether meta tools were sent; conversations begin with them
             return Conversation(delivered=tuple(request.delivered), meta=True)
         identity = request.conversation
@@ -77,21 +126,33 @@ class Conversations:
         return None if stored is None else msgspec.json.decode(stored, type=Conversation)
 
     async def keep(self, request: RunRequest, result: RunResult) -> None:
-        """Stores what the conversation has been sent by now, under the name that its next turn will have. Only the conversation
-        of a run that waits for a person is stored before the answer is returned."""
+        """Stores what the conversation has been sent and has read by now, under the name that its next turn will have."""
+        await self._keep_reading(request, result.state)
         identity = request.conversation
         if not identity or not request.remember:
             return
         key = _key(request, next_name(identity, result) if isinstance(identity, Transcript) else identity)
         conversation = self._unwritten[key] = _conversation(result.state, at=self._clock())
-        if conversation.waiting:
-            await self._write(key, conversation)
+        if conversation.waiting or (conversation.taint and not conversation_name(request)):
+            await self._write(key, conversation, urgent=True)
         else:
-            self._background.begin(self._write(key, conversation))
+            self._background.begin(self._write(key, conversation, urgent=False))
 
-    async def _write(self, key: str, conversation: Conversation) -> None:
+    async def _keep_reading(self, request: RunRequest, state: RunState) -> None:
+        """Adds to a named conversation what it has read, also in the messages of the caller. If everything is known, only the
+        time of the last turn is new, and nothing waits for it."""
+        if not state.taint:
+            return
+        known = await self._reading.of(request)
+        if set(state.taint) <= set(known):
+            self._background.begin(self._reading.add(request, state.taint))
+        else:
+            await self._reading.add(request, state.taint)
+
+    async def _write(self, key: str, conversation: Conversation, *, urgent: bool) -> None:
         try:
-            await self._documents.put(_KIND, key, msgspec.json.encode(conversation), ttl=_TTL, urgent=False)
+            value = msgspec.json.encode(conversation)
+            await self._documents.put(_KIND, key, value, ttl=self._ttl, urgent=urgent)
         finally:
             if self._unwritten.get(key) is conversation:
                 del self._unwritten[key]

@@ -60,8 +60,12 @@ class Ending:
         return result
 
     async def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
-        """Stores the conversation, unless every turn sends all tools and there is nothing else to remember."""
+        """Stores what a direct call has read. Of a run, stores the conversation, unless every turn sends all tools and there is
+        nothing else to remember."""
         state = result.state
+        if state.without_model:
+            await self.conversations.keep_direct(request, state)
+            return
         waits = state.status == "pending" or state.waits_for
         if waits or state.taint or state.meta or state.categories or not sends_everything(setup.preset, view):
             await self.conversations.keep(request, result)

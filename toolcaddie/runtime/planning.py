@@ -24,8 +24,8 @@ _RECENT = 12
 """The number of last messages whose called tools stay in the array if the array is rebuilt."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
 """Finds the name of the tool in the arguments of a call of `execute_tool`."""
-_HARMLESS = META_TOOLS | {READ_RESULT}
-"""Tools whose results strangers did not write, or whose results were counted when they first came."""
+_NOTED_HANDLE = re.compile(r"handle '([0-9a-f]+)'")
+"""Finds the handles in the notes of truncated results."""
 
 
 def plan(choice: Choice, request: RunRequest, view: View, before: Conversation | None, *, now: float) -> Delivery:
@@ -91,10 +91,23 @@ def taint_of(messages: Sequence[Message], view: View, before: Conversation | Non
     """Returns the tools whose untrusted results are in a conversation. A tool that is not in the view may have been untrusted, so
     it counts as one; meta tools do not."""
     names = {call.id: _called_names(call, view) for message in messages for call in message.tool_calls}
+    if view.get(READ_RESULT) is None:
+        names |= _counted_before(messages)
     results = (names.get(message.tool_call_id or "", ("",)) for message in messages if message.role == "tool")
     called = (name for names in results for name in names)
-    untrusted = (name for name in called if name not in _HARMLESS and _is_untrusted(view.get(name)))
+    untrusted = (name for name in called if name not in META_TOOLS and _is_untrusted(view.get(name)))
     return tuple(dict.fromkeys((*(() if before is None else before.taint), *untrusted)))
+
+
+def _counted_before(messages: Sequence[Message]) -> dict[str, Sequence[str]]:
+    """Returns, without names, the calls of `read_result` that read on in a result of the same messages: it was counted when it
+    first came. Other handles lead to results of other conversations."""
+    readers = {call.id: call for message in messages for call in message.tool_calls if call.name == READ_RESULT}
+    if not readers:
+        return {}
+    results = (message for message in messages if message.role == "tool" and message.tool_call_id not in readers)
+    handles = {handle for message in results for handle in _NOTED_HANDLE.findall(message.text)}
+    return {key: () for key, call in readers.items() if _text_argument(call, "handle") in handles}
 
 
 def _called_names(call: ToolCall, view: View) -> Sequence[str]:
@@ -103,13 +116,19 @@ def _called_names(call: ToolCall, view: View) -> Sequence[str]:
     argument = {EXECUTE_TOOL: "tool_name", RUN_PROGRAM: "code"}.get(call.name)
     if argument is None:
         return (call.name,)
-    try:
-        text = msgspec.json.decode(call.arguments)[argument]
-    except (msgspec.DecodeError, TypeError, KeyError):
-        return ("",)
-    if not isinstance(text, str):
+    text = _text_argument(call, argument)
+    if text is None:
         return ("",)
     return (text,) if call.name == EXECUTE_TOOL else [tool.name for tool in functions_in(text, view).values()]
+
+
+def _text_argument(call: ToolCall, name: str) -> str | None:
+    """Returns an argument of a call; None: it cannot be read, or is not a text."""
+    try:
+        text = msgspec.json.decode(call.arguments)[name]
+    except (msgspec.DecodeError, TypeError, KeyError):
+        return None
+    return text if isinstance(text, str) else None
 
 
 def _is_untrusted(tool: Tool | None) -> bool:

@@ -19,13 +19,24 @@ from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.contexts import context_of
+from toolcaddie.runtime.conversations import Conversation
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.output import Output, stored_output, with_output, with_value
+from toolcaddie.runtime.planning import taint_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The next turn of the conversation of a run that waits: its request, and what the conversation was sent and has read
+    before."""
+
+    request: RunRequest
+    before: Conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +64,20 @@ class Resuming:
         reason: str,
         dependencies: Sequence[Any],
         live: Listener | None = None,
-        turn: RunRequest | None = None,
+        turn: Turn | None = None,
     ) -> RunResult:
         """Resumes a run and returns its result. `live` receives the further events of the run.
 
         `approvals` (True: approved) and `results` (of tools that the caller ran) have the answers for which the run waited, by
         call id. `reason` is recorded with the approvals. `principal`: the run must belong to it; None: the run may belong to
         anyone. `dependencies`: the objects for the functions of the run; the caller supplies them again, because
-        they are not stored with the run. `turn`: the next request of the run's conversation, which the run then answers.
+        they are not stored with the run. `turn`: the next turn of the run's conversation, which the run then answers.
         """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
-        request = turn or replace(stored.request, principal=identified, dependencies=dependencies)
+        request = (
+            replace(stored.request, principal=identified, dependencies=dependencies) if turn is None else turn.request
+        )
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
         view = self.views.of(request)
@@ -85,7 +98,7 @@ class Resuming:
         _check_complete(run_id, decided.calls)
         state = _state(stored.state, decided.calls, context)
         if turn is not None:
-            state = _in_turn(state, turn)
+            state = _in_turn(state, turn, context)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
         try:
@@ -95,8 +108,9 @@ class Resuming:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
                 for approval in decided.expired:
                     await emit(ApprovalClosed(run_id=run_id, approval=approval))
+                checkpoint = self.ending.conversations.checkpoint(request, then=claim.checkpoint)
                 result = await drive(
-                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
+                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=checkpoint
                 )
                 result = with_value(result, output)
                 return await self.ending.end(
@@ -120,13 +134,18 @@ class Resuming:
         return bool(waiting)
 
 
-def _in_turn(state: RunState, turn: RunRequest) -> RunState:
+def _in_turn(state: RunState, turn: Turn, context: RunContext) -> RunState:
     """Returns the state of a run that waited, as part of the next turn of its conversation: the calls that waited now follow the
-    messages of that turn."""
+    messages of that turn. What the conversation has read while the run waited taints it too."""
     asked = next((message for message in reversed(state.messages) if message.tool_calls), None)
-    messages = tuple(turn.messages)
+    messages = tuple(turn.request.messages)
+    read = taint_of(messages, context.view, turn.before)
     return replace(
-        state, messages=(*messages, *([] if asked is None else [asked])), first_new=len(messages), waits_for=""
+        state,
+        messages=(*messages, *([] if asked is None else [asked])),
+        first_new=len(messages),
+        waits_for="",
+        taint=tuple(dict.fromkeys((*state.taint, *read))),
     )
 
 
@@ -147,8 +166,14 @@ def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
 
 
 def _state(stored: RunState, pending: tuple[PendingCall, ...], context: RunContext) -> RunState:
-    """Returns the state to continue from, without tools that no longer exist. If the run was completed and only its end was not
+    """Returns the state to continue from, without tools that no longer exist, and tainted by results of untrusted tools that the
+    caller ran. If the run was completed and only its end was not
     recorded, the state stays completed."""
+    handed_in = (
+        item.call.name for item, before in zip(pending, stored.pending, strict=True) if before.waiting == "client"
+    )
+    untrusted = (name for name in handed_in if (tool := context.view.get(name)) is None or tool.untrusted)
+    taint = tuple(dict.fromkeys((*stored.taint, *untrusted)))
     status: RunStatus = "completed" if stored.status == "completed" else "running"
     delivered = tuple(sent for sent in stored.delivered if context.view.get(sent.name) is not None)
-    return replace(stored, status=status, pending=pending, delivered=delivered)
+    return replace(stored, status=status, pending=pending, delivered=delivered, taint=taint)

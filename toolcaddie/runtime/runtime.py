@@ -177,19 +177,21 @@ class Runtime(Assembly):
 
     def desk(self, **options: Any) -> ToolDesk:
         """Returns the tools of one caller, to list, search, read and call. `options` are fields of `RunRequest`, for example
-        `principal`. The desk shows the tools of this moment, so open the sources first (`open`, or `async with`)."""
+        `principal`; with `conversation`, an untrusted result taints the later calls of that conversation. The desk shows the
+        tools of this moment, so open the sources first (`open`, or `async with`)."""
         return self._calling.desk(self._read(RunRequest(messages=()), options))
 
     def executor(
         self, *, chat_id: str, bot_id: str, **options: Any
     ) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, ToolResult]]:
         """Returns a function (name, arguments) -> result for one chat of one bot. It adds `_chatId` and `_botId` to the arguments
-        of every call."""
+        of every call. The chat is the `conversation` of the calls, so an untrusted result taints the later ones."""
         principal = options.pop("principal", None) or Principal()
         if principal.bot not in (None, bot_id):
             raise RequestError(f"the principal is bot {principal.bot!r}, the executor is for {bot_id!r}", param="bot")
         principal = self.identified(replace(principal, bot=bot_id))
         injected = {"_chatId": chat_id, "_botId": bot_id}
+        options = {"conversation": str(chat_id) or None, **options}
 
         async def execute(name: str, arguments: Mapping[str, Any]) -> ToolResult:
             return await self.call(name, arguments, principal=principal, injected=injected, **options)

@@ -84,6 +84,9 @@ class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     sessions: bool | None = None
     """False: clients of the older protocol get no session either. Then any replica may answer any request, but tools cannot ask
     such clients anything. None: False with several workers, else True."""
+    tainted_for: Duration = "8h"
+    """The time for which the result of an untrusted tool counts for later calls of clients without a session, and for new
+    sessions of the same principal."""
     origins: tuple[str, ...] = ()
     """Origins of web pages (`https://host`) that may use the door with an API key."""
     offers: Annotated[str, Meta(pattern=r"^python:")] | None = None
@@ -125,6 +128,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The model of requests that name none; empty: they are refused."""
     pinned: tuple[str, ...] = ()
     """Names of tools that are always sent, of clients or catalogs; a `*` at the end stands for any ending."""
+    untrusted_client_tools: tuple[str, ...] = ("*web*", "*fetch*", "*browse*")
+    """Names of tools that clients run themselves and whose results may contain what strangers wrote. `*` stands for any
+    characters, and case does not matter."""
     passed: tuple[str, ...] = ()
     """Paths below `/v1` that are passed on to the upstream with the server's key, such as `/v1/audio/*`, with
     or without a method before it (`GET /v1/files`)."""

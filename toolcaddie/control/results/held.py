@@ -10,7 +10,7 @@ import msgspec
 from toolcaddie.core.control import Principal
 from toolcaddie.core.meta_names import READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import canonical_json
-from toolcaddie.core.tool import ToolResult, failed
+from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
 from toolcaddie.ports import CacheStore
 from toolcaddie.util.text import valid_text
 
@@ -19,12 +19,25 @@ HELD_SECONDS = 3600.0
 HELD_BYTES = 8_000_000
 """Default of the largest size in bytes of a stored result."""
 
-_DECODER = msgspec.msgpack.Decoder(tuple[str, bool])
-"""Decodes a stored value: the text, and whether its end is missing."""
+
+class _Held(msgspec.Struct, frozen=True, array_like=True):
+    """A stored text. Older versions stored only the first two fields, so their texts count as untrusted."""
+
+    text: str
+    cut: bool
+    """True: the end of the result is missing."""
+    tool: str = READ_RESULT
+    """The tool that returned the result."""
+    untrusted: bool = True
+    """True: strangers may have written the text."""
+
+
+_DECODER = msgspec.msgpack.Decoder(_Held)
 
 
 class HeldResults:
-    """Stores texts under random handles, each for one principal: for anyone else the handle does not exist.
+    """Stores texts under random handles, each for one principal: for anyone else the handle does not exist. A handle works in
+    every conversation of the principal, so the text of an untrusted tool taints whoever reads it.
 
     In a `StoreCache` the texts outlive the process; a `MemoryCache` evicts the least recently used. The store must accept
     values slightly larger than `max_bytes`; both do so by default.
@@ -35,8 +48,9 @@ class HeldResults:
         self._seconds = seconds
         self._max_bytes = max_bytes
 
-    async def hold(self, text: str, principal: Principal) -> str | None:
-        """Stores `text`, or its first `max_bytes` of UTF-8, and returns the handle; None: the store does not take it.
+    async def hold(self, text: str, tool: Tool, principal: Principal) -> str | None:
+        """Stores `text`, or its first `max_bytes` of UTF-8, and returns the handle; None: the store does not take it. `tool`: the
+        tool that returned it.
 
         Raises `StorageError`.
         """
@@ -44,24 +58,29 @@ class HeldResults:
         part = start[: self._max_bytes].decode(errors="ignore")
         cut = len(text) > self._max_bytes or len(start) > self._max_bytes
         handle = secrets.token_hex(8)
-        value = msgspec.msgpack.encode((part, cut))
+        value = msgspec.msgpack.encode(_Held(text=part, cut=cut, tool=tool.name, untrusted=tool.untrusted))
         return handle if await self._store.put(_key(handle, principal), value, ttl=self._seconds) else None
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult:
-        """Returns `limit` characters from `offset` on, with a note on reading further. Raises `StorageError`.
+        """Returns `limit` characters from `offset` on, with a note on reading further. Text of an untrusted tool has the effect
+        `Taint`. Raises `StorageError`.
 
         The result is failed if this principal has no such handle, or the text ends before that offset.
         """
         value = await self._store.get(_key(handle, principal))
         if value is None:
             return failed(f"There is no result {handle[:64]!r}: it may have expired. Call the tool again to get it.")
-        text, cut = _DECODER.decode(value)
+        held = _DECODER.decode(value)
+        text = held.text
         if not 0 <= offset < len(text):
             return failed(
                 f"offset: the result has the characters 0 to {len(text) - 1}, not {offset}", "invalid_arguments"
             )
         end = min(offset + max(1, min(limit, READ_LIMIT)), len(text))
-        return ToolResult(content=f"{text[offset:end]}\n[{_place(handle, offset, end, len(text), cut=cut)}]")
+        note = _place(handle, offset, end, len(text), cut=held.cut)
+        return ToolResult(
+            content=f"{text[offset:end]}\n[{note}]", effect=Taint(names=(held.tool,)) if held.untrusted else None
+        )
 
 
 def _place(handle: str, offset: int, end: int, total: int, *, cut: bool) -> str:

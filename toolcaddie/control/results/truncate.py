@@ -54,7 +54,7 @@ class Truncate:
 
     async def _hold(self, held: HeldResults, result: ToolResult, invocation: Invocation) -> str | None:
         try:
-            return await held.hold(result.text, invocation.context.principal)
+            return await held.hold(result.text, invocation.tool, invocation.context.principal)
         except StorageError as error:  # without a handle the model still gets the beginning of the result
             log.warning("result_not_held", tool=invocation.tool.name, error=str(error))
             return None

@@ -127,7 +127,7 @@ def _print(rows: Sequence[KeyUsage], names: Mapping[str, str]) -> None:
         (
             row.day,
             names.get(row.key_id, row.key_id),
-            row.model or "(no answer)",
+            row.model or "(no model)",
             f"{row.requests:,}",
             f"{row.input_tokens:,}",
             f"{row.cached_tokens:,}",

@@ -48,6 +48,7 @@ from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.cli.workers import SPAWN, Report, Workers, parent_is_gone
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
+from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.doors.mcp.door import MCPDoor
@@ -342,6 +343,7 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
         bounds=parts.settings.bounds,
         state_key=state_key or state_key_of(settings),
         tokens=_tokens(settings),
+        limiter=Limiter(parts.meter, parts.runtime, defaults=parts.key_limits),
     )
 
 

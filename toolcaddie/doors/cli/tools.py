@@ -121,6 +121,12 @@ class _NoCaller:
     ) -> ToolResult:
         return failed(f"{name} is not run here; use `toolcaddie call`.", "denied")
 
+    async def taint(self, request: RunRequest, *, seconds: float | None = None) -> Sequence[str]:
+        return ()
+
+    async def add_taint(self, request: RunRequest, names: Sequence[str]) -> None:
+        """Does nothing, because nothing is run and nothing is read."""
+
 
 async def _matching_tools(desk: ToolDesk, search: str | None, category: str | None) -> Sequence[Tool]:
     """Returns the tools of a category that match a search, the best first; None: all categories, or no search."""

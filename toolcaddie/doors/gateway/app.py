@@ -35,6 +35,7 @@ from toolcaddie.doors.gateway.response_pages import ResponsePages
 from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import App, Route, Router
 from toolcaddie.doors.gateway.stored import StoredResponses
+from toolcaddie.doors.gateway.untrusted import UntrustedNames
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
@@ -119,6 +120,7 @@ def create_app(
         aliases=settings.aliases,
         default_model=settings.default_model,
         pinned=checked_pins(settings.pinned),
+        untrusted=UntrustedNames(settings.untrusted_client_tools),
     )
     writable = Writable(parts.event_log, parts.documents)
     every_key_header = key_headers(*(wire.name for wire in doors.values()))

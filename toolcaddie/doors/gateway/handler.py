@@ -38,6 +38,7 @@ from toolcaddie.doors.gateway.limiting import ACCOUNT, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
+from toolcaddie.doors.gateway.untrusted import NO_NAMES, UntrustedNames
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
 from toolcaddie.ports.wires import DoorWire, StreamWriter
@@ -78,6 +79,8 @@ class Serving:
     """The model of requests that name none; empty: they are refused."""
     pinned: tuple[str, ...] = ()
     """Names and patterns of tools that are always sent."""
+    untrusted: UntrustedNames = NO_NAMES
+    """The clients' own tools whose results are untrusted."""
 
 
 @runtime_checkable
@@ -102,7 +105,7 @@ class ModelHandler:
         self._hidden = serving.hidden
         self._bounds = serving.bounds
         self._bodies = serving.bodies
-        self._lists = ToolLists(wire.read_tools, bounds=serving.bounds)
+        self._lists = ToolLists(wire.read_tools, bounds=serving.bounds, untrusted=serving.untrusted)
         self._onward = serving.onward
         self._key_headers = key_headers(wire.name)
         self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None

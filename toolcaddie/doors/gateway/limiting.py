@@ -99,6 +99,15 @@ class Limiter:
             reservation = await self._reserved(exchange, key, amounts, limits)
         return Account(self, key.id, model=model, given=given, reservation=reservation)
 
+    async def count(self, key: ApiKey) -> None:
+        """Counts a request that asks no model. Raises `RefusedError` if the key has reached a limit."""
+        limits = self._defaults().with_own(key.limits)
+        if limits != NO_LIMITS:
+            admission = await self._meter.reserve(key.id, Amounts(requests=1), limits)
+            if admission.exceeded:
+                raise RefusedError(refusal_of(admission.exceeded, key.name, self.clock()))
+        self._meter.record(KeyUsage(key_id=key.id, day=day_of(self.clock()), model="", requests=1))
+
     def settle(self, account: Account) -> None:
         """Counts what a request has used."""
         calls, total = account.calls(), Amounts(requests=1)

@@ -10,6 +10,7 @@ import msgspec
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.doors.gateway.essential import NO_FACTS, ToolFacts
+from toolcaddie.doors.gateway.untrusted import NO_NAMES, UntrustedNames
 from toolcaddie.util.bounded import Bounded, Limit
 
 
@@ -33,7 +34,7 @@ class ToolLists:
     """Reads each list once, with `read_tools` of a wire (API format), because clients send the same tools with every request.
 
     It caches the lists that were used last, up to `size` lists and `weight` bytes of JSON. The cached tools take about eight
-    times as much memory as their JSON. The class is thread-safe.
+    times as much memory as their JSON. The class is thread-safe. `untrusted`: the tools that are marked as untrusted.
     """
 
     def __init__(
@@ -43,9 +44,11 @@ class ToolLists:
         weight: int = 16 * 1024 * 1024,
         *,
         bounds: Bounds = DEFAULT,
+        untrusted: UntrustedNames = NO_NAMES,
     ) -> None:
         self._read_tools = read_tools
         self._bounds = bounds
+        self._untrusted = untrusted
         self._lists: Bounded[bytes, ClientTools] = Bounded(size, Limit(weight, _size))
 
     def read(self, raw: bytes, more: Sequence[Tool] = ()) -> ClientTools:
@@ -60,7 +63,7 @@ class ToolLists:
             names = {tool.name for tool in tools}
             tools = (*tools, *(tool for tool in more if tool.name not in names))
         # If another thread has read the same list meanwhile, its objects are returned.
-        return self._lists.put_if_absent(key, _client_tools(tools, size=len(key)))
+        return self._lists.put_if_absent(key, _client_tools(self._untrusted.marked(tools), size=len(key)))
 
 
 def _client_tools(tools: Sequence[Tool], *, size: int) -> ClientTools:

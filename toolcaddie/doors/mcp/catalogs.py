@@ -50,4 +50,4 @@ async def _call(name: str, arguments: Mapping[str, Any], scene: Scene) -> ToolRe
 
 def _reader(scene: Scene) -> Sequence[Tool]:
     """Returns `read_result`, unless truncated results are not stored or the catalog has a tool of that name."""
-    return () if scene.held is None or scene.desk.view.catalog.get(READ_RESULT) else (READER,)
+    return () if scene.read_on is None or scene.desk.view.catalog.get(READ_RESULT) else (READER,)

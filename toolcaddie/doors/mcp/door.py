@@ -16,9 +16,9 @@ import msgspec
 
 from toolcaddie.app.settings import MCPSettings
 from toolcaddie.core.bounds import Bounds
-from toolcaddie.core.control import Principal
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.access import Access, repeated_header
+from toolcaddie.doors.gateway.access import Access, Sender, repeated_header
+from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import Offers
@@ -62,10 +62,12 @@ class MCPDoor:
         bounds: Bounds,
         state_key: str | None = None,
         tokens: Tokens | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self._runtime, self._documents, self._offers = runtime, documents, offers
         self._access = access
         self._tokens = tokens
+        self._limiter = limiter
         self._settings = settings
         self._bounds = bounds
         self._state_key = state_key
@@ -108,14 +110,15 @@ class MCPDoor:
             if scope["method"] == "OPTIONS":
                 await _send_json(204, b"", _PREFLIGHT, send)
                 return
-        principal = await self._checked(scope, headers)
-        if isinstance(principal, Problem):
-            await _refuse(principal, send)
+        sender = await self._checked(scope, headers)
+        if isinstance(sender, Problem):
+            await _refuse(sender, send)
             return
         scope[SEAT] = Seat(
-            principal=replace(principal, channel=_CHANNEL),
+            principal=replace(sender.principal, channel=_CHANNEL),
             task=headers.get(TASK_HEADER, b"").decode("latin-1")[:2_000],
             session=headers.get(b"mcp-session-id", b"").decode("latin-1"),
+            key=sender.key,
         )
         app = await self._opened()
         if scope["method"] == "GET":
@@ -123,8 +126,8 @@ class MCPDoor:
         else:
             await app(scope, receive, send)
 
-    async def _checked(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Principal | Problem:
-        """Returns the principal of a request, or the refusal."""
+    async def _checked(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Sender | Problem:
+        """Returns the sender of a request, or the refusal."""
         if refusal := repeated_header(scope["headers"], headers):
             return refusal
         if scope["method"] not in _METHODS:
@@ -134,8 +137,9 @@ class MCPDoor:
         # A gateway that never had keys does not look at a key, so there only tokens count.
         by_key = token.startswith(_KEY_BEGINNING) and await self._access.has_keys()
         if self._tokens is not None and not by_key:
-            return self._origin_refusal(headers, keyed=True) or await self._tokens.check(token)
-        checked = await self._access.check(headers, client=client, has_body=scope["method"] == "POST")
+            principal = self._origin_refusal(headers, keyed=True) or await self._tokens.check(token)
+            return principal if isinstance(principal, Problem) else Sender(principal=principal)
+        checked = await self._access.sender(headers, client=client, has_body=scope["method"] == "POST")
         if isinstance(checked, Problem):
             return checked
         return self._origin_refusal(headers, keyed=await self._access.has_keys()) or checked
@@ -177,7 +181,12 @@ class MCPDoor:
     async def _started(self) -> App:
         http = await asyncio.to_thread(importlib.import_module, "toolcaddie.doors.mcp.http")
         server = http.ToolServer(
-            self._runtime, self._documents, self._settings, self._offers, state_key=self._state_key
+            self._runtime,
+            self._documents,
+            self._settings,
+            self._offers,
+            state_key=self._state_key,
+            limiter=self._limiter,
         )
         self._end_listening = server.end_listening
         opened = http.http_app(server, sessions=self._settings.sessions is not False, bounds=self._bounds)

@@ -15,7 +15,7 @@ from toolcaddie.core.meta_names import READ_LIMIT, READ_RESULT
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.desk import ToolDesk
 from toolcaddie.meta.registry import OURS
-from toolcaddie.ports import HeldPages, MetaOffer
+from toolcaddie.ports import MetaOffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class Scene:
     desk: ToolDesk
     call: Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
     """Calls a tool of the catalog with all checks, and passes its progress to the client."""
-    held: HeldPages | None
-    """Reads truncated results further; None: they are not stored."""
+    read_on: Callable[[str, int, int], Awaitable[ToolResult]] | None
+    """Reads truncated results further, by handle, offset and limit; None: they are not stored."""
     task: str
     """The text by which tools are selected: the client's last search, or the task that it declared; empty: neither."""
     searched: Callable[[str], Awaitable[None]]
@@ -54,9 +54,9 @@ async def read_on(arguments: Mapping[str, Any], scene: Scene) -> ToolResult:
     handle, offset, limit = arguments.get("handle"), arguments.get("offset", 0), arguments.get("limit", READ_LIMIT)
     if not isinstance(handle, str) or not isinstance(offset, int) or not isinstance(limit, int):
         return failed(f"{READ_RESULT} takes handle (text), offset and limit (integers).", "invalid_arguments")
-    if scene.held is None:
+    if scene.read_on is None:
         return failed("This server does not store truncated results.")
-    return await scene.held.page(handle, offset, limit, scene.desk.request.principal)
+    return await scene.read_on(handle, offset, limit)
 
 
 def called_name(arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | ToolResult:

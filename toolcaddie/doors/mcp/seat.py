@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolcaddie.core.control import Principal
+from toolcaddie.core.storage import ApiKey
 
 SEAT = "toolcaddie.seat"
 """Key of the seat in an ASGI scope."""
@@ -20,3 +21,5 @@ class Seat:
     """The task that the client declared; empty: none."""
     session: str = ""
     """The id of the client's session; empty: it has none."""
+    key: ApiKey | None = None
+    """The API key that the request came with; None: it came with a token, or needs no key."""

@@ -18,14 +18,20 @@ from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolcaddie import __version__
-from toolcaddie.app.settings import MCPSettings
+from toolcaddie.app.settings import MCPSettings, duration_seconds
 from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.storage import ApiKey
+from toolcaddie.core.tool import Taint, Tool, ToolResult
+from toolcaddie.core.wire import Problem
+from toolcaddie.desk import ToolDesk
+from toolcaddie.doors.gateway.limiting import Limiter
+from toolcaddie.doors.gateway.problems import RefusedError
 from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
 from toolcaddie.doors.mcp.content import call_result, listed_tool
@@ -35,11 +41,13 @@ from toolcaddie.doors.mcp.offering import Offering
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.questions import Context, MCPClient, Repeatable
 from toolcaddie.doors.mcp.seat import SEAT, Seat
+from toolcaddie.doors.mcp.taint import CONVERSATION, SessionTaint
 from toolcaddie.doors.mcp.whole import whole
 from toolcaddie.ports import Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -75,6 +83,7 @@ class ToolServer:
 
     `documents` stores the last search of each client, so that all replicas know it. `seat`: the sender of requests that come
     without HTTP. `state_key`: the secret that seals the state of waiting calls; None: a random one.
+    `limiter` counts the calls of API keys; None: they are not counted.
     """
 
     def __init__(
@@ -86,14 +95,17 @@ class ToolServer:
         *,
         seat: Seat | None = None,
         state_key: str | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self._runtime = runtime
         self._documents = documents
         self._settings = settings
         self._offers = offers
         self._seat = seat
+        self._limiter = limiter
         self._menu = self._menu_of(settings)
         self._levels: Bounded[str, str] = Bounded(_MOST_SESSIONS)
+        self._taint = SessionTaint(duration_seconds(settings.tainted_for))
         self._news = News(offers, lambda context: self._of(context).session)
         self._offering = Offering(offers, lambda context: self._of(context).principal, self._client)
         self.server = self._server(state_key)
@@ -190,14 +202,52 @@ class ToolServer:
         """Returns what the menu needs to know about a request."""
         seat = self._of(context)
         await self._runtime.open()
-        desk = self._runtime.desk(principal=self._runtime.identified(seat.principal))
+        desk = self._runtime.desk(principal=self._runtime.identified(seat.principal), conversation=CONVERSATION)
         return Scene(
             desk=desk,
-            call=partial(desk.call, live=partial(_pass_progress, context), client=client),
-            held=desk.held,
+            call=partial(self._called, context, desk, client),
+            read_on=None if desk.held is None else partial(self._read_on, context, desk),
             task=await self._task(context, seat) if self._settings.mode == "selected" else "",
             searched=partial(self._remember, context),
         )
+
+    async def _called(
+        self, context: Context, desk: ToolDesk, client: MCPClient | None, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """Calls a tool of the catalog, judged by what the client has read before. Raises `MCPError` if the client's key has
+        reached a limit."""
+        await self._count(self._of(context).key)
+        session = self._session(context)
+
+        async def follow(event: RunEvent) -> None:
+            self._taint.follow(desk, session, event)
+            await _pass_progress(context, event)
+
+        desk = replace(desk, taint=await self._taint.before(desk, session))
+        return await desk.call(name, arguments, live=follow, client=client)
+
+    async def _read_on(self, context: Context, desk: ToolDesk, handle: str, offset: int, limit: int) -> ToolResult:
+        """Returns the next part of a truncated result, which a call of another client of the principal may have returned."""
+        session = self._session(context)
+        await self._taint.before(desk, session)  # so that a new session begins with what its principal has read
+        page = await desk.read_on(handle, offset, limit)
+        if isinstance(page.effect, Taint):
+            self._taint.add(desk, session, page.effect.names)
+        return page
+
+    async def _count(self, key: ApiKey | None) -> None:
+        """Counts a call of a key. Raises `MCPError` if the key has reached a limit."""
+        if key is None or self._limiter is None:
+            return
+        try:
+            await self._limiter.count(key)
+        except RefusedError as refused:
+            raise _limit_error(refused.problem) from refused
+
+    def _session(self, context: Context) -> str:
+        """Returns the id of the session of a request; empty: it has none, and a header that names one means nothing."""
+        has_session = self._settings.sessions is not False and context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return self._of(context).session if has_session or self._seat is not None else ""
 
     def _client(
         self,
@@ -270,6 +320,12 @@ def _client_key(context: Context, seat: Seat) -> str:
     info = getattr(context.session.client_params, "client_info", None)
     client = seat.session or f"client {getattr(info, 'name', '')}"
     return hashlib.sha256("\n".join((*seat.principal.owner, client)).encode()).hexdigest()
+
+
+def _limit_error(refusal: Problem) -> MCPError:
+    """Returns the refusal of a call beyond a limit, with the number and the words of HTTP."""
+    data = {"code": refusal.code, "limited": refusal.kind, "retryAfter": int(refusal.headers["retry-after"])}
+    return MCPError(refusal.status, refusal.message, data)
 
 
 def _protocol_error(error: ToolcaddieError) -> MCPError:
