@@ -1,6 +1,6 @@
 """Hostile and harmless inputs that others wrote: files of a folder, one input a line.
 
-A line of a `.txt` file that begins with `json:` is a JSON string. A line of a `.jsonl` file is an object with the input as `text`.
+A line of a `.txt` file that begins with `json:` is a JSON string. A line of a `.jsonl` file has the input in its field `text`.
 The files are hostile themselves, so nothing in them is an error: bytes that are not UTF-8 are replaced, and a line without the
 expected form is itself the input.
 """
