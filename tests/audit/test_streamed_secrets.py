@@ -6,7 +6,8 @@ import asyncio
 import base64
 import random
 import urllib.parse
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -35,9 +36,9 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.fixture
-def known() -> Iterator[KnownSecrets]:
+def known() -> KnownSecrets:
     KNOWN.add(SECRET, LONGER)
-    yield KNOWN
+    return KNOWN
 
 
 class Pieces(ScriptedProvider):
@@ -115,7 +116,7 @@ async def test_a_secret_in_pieces_is_removed_wherever_they_end(form: str, secret
 
 def _cut(text: str, places: Sequence[int]) -> Sequence[str]:
     ends = [0, *places, len(text)]
-    return [text[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    return [text[begin:end] for begin, end in pairwise(ends)]
 
 
 @pytest.mark.usefixtures("known")
@@ -126,7 +127,9 @@ async def test_an_answer_that_ends_or_fails_within_a_secret_shows_what_was_sent_
     assert await texts_of(answers, ProviderUnavailableError("gone")) == expected
     within = {f"{size} letters": tuple(LONGER[:size]) for size in range(len(SECRET), len(LONGER))}
     assert all(text.startswith(REDACTED) for text in (await texts_of(within)).values())
-    assert all(text.startswith(REDACTED) for text in (await texts_of(within, ProviderUnavailableError("gone"))).values())
+    assert all(
+        text.startswith(REDACTED) for text in (await texts_of(within, ProviderUnavailableError("gone"))).values()
+    )
 
 
 @pytest.mark.usefixtures("known")

@@ -144,7 +144,9 @@ def test_strategies_without_programs_need_no_interpreter(toolcaddie: CommandLine
 def test_a_strategy_with_programs_that_is_named_is_refused_without_an_interpreter(
     toolcaddie: CommandLine, name: str
 ) -> None:
-    done = toolcaddie("eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", SONNET, "--strategies", f"all,{name}")
+    done = toolcaddie(
+        "eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", SONNET, "--strategies", f"all,{name}"
+    )
     assert done.exit_code == 2
     assert f"--strategies: {name}: the interpreter 'monty' needs" in done.stderr
     assert "pip install 'toolcaddie[programs]'" in done.stderr
@@ -157,5 +159,11 @@ def test_strategies_with_programs_are_left_out_with_a_sentence_if_none_are_named
     assert done.exit_code == 0, done.output
     assert "Left out: program and planned: the interpreter 'monty' needs the package pydantic-monty" in done.stderr
     told = toolcaddie.json(*words)
-    assert {each["strategy"] for each in told["reports"][0]["strategies"]} == {"all", "fresh", "few", "compact", "native"}
+    assert {each["strategy"] for each in told["reports"][0]["strategies"]} == {
+        "all",
+        "fresh",
+        "few",
+        "compact",
+        "native",
+    }
     assert told["left_out"].startswith("program and planned: ")

@@ -150,8 +150,8 @@ class KnownSecrets:
         return _changed(value, changes) if changes else value
 
     def split(self, text: str) -> tuple[str, str]:
-        """Returns the part of a streamed text that may be shown, without the secrets in it, and the end that may belong to a secret
-        and must be split again together with what follows.
+        """Returns the part of a streamed text that may be shown, without the secrets in it, and the end that may belong to a
+        secret and must be split again together with what follows.
 
         The end is withheld even if it contains a whole secret, because that may be the beginning of a longer one.
         """

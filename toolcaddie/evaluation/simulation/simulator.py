@@ -207,8 +207,7 @@ def runtime_for(stage: Stage) -> Answers:
 
 
 def needs_interpreter(strategy: str) -> bool:
-    """Returns True if the model may write programs under the strategy of this name, so that the package `toolcaddie[programs]` must
-    be installed."""
+    """Returns True if the model may write programs under the strategy of this name, so that an interpreter must be installed."""
     return _preset(strategy).programs != "never"
 
 

@@ -166,7 +166,7 @@ def costs(
 
 
 def _without_interpreter(strategies: Sequence[str]) -> str:
-    """Returns a sentence about the strategies that need an interpreter of programs, if it is not installed; else an empty text."""
+    """Returns a sentence about the strategies that need an interpreter, if there is none; an empty text if nothing is missing."""
     needing = [name for name in strategies if needs_interpreter(name)]
     try:
         monty()
