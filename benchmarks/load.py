@@ -24,6 +24,7 @@ class Measured:
 
     requests: int
     p50_ms: float
+    p95_ms: float
     p99_ms: float
     cpu_ms: float
     """CPU of the server's process per request."""
@@ -52,6 +53,7 @@ class Load:
         return Measured(
             requests=len(times),
             p50_ms=times[len(times) // 2] * 1e3,
+            p95_ms=times[int(len(times) * 0.95)] * 1e3,
             p99_ms=times[int(len(times) * 0.99)] * 1e3,
             cpu_ms=cpu / len(times) * 1e3,
             per_second=len(times) / wall,

@@ -4,6 +4,7 @@ proxy."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import socket
@@ -75,10 +76,12 @@ def toolcaddie(
     workers: int = 1,
     before: Sequence[str] = (),
     options: Sequence[str] = (),
+    key: Sequence[str] | None = None,
 ) -> Iterator[Server]:
     """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file. `target`: the
     upstream; empty: the practice model answers. `model`: the provider and model behind it; empty: a server of chat completions.
-    `workers`: the number of processes that answer. `before` and `options`: further options of `toolcaddie` and of `serve`."""
+    `workers`: the number of processes that answer. `before` and `options`: further options of `toolcaddie` and of `serve`.
+    `key`: options of `toolcaddie keys add`, if the requests have an API key."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
@@ -86,8 +89,26 @@ def toolcaddie(
         command += ["--database-url", database, *options]
         command += [*(("--upstream", target) if target else ()), *(("--model", model) if model else ())]
         command += ["--workers", str(workers)] if workers > 1 else []
-        with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}, folder=tree) as server:
+        secret = "" if key is None else _added_key(tree, database, key)
+        with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}, key=secret, folder=tree) as server:
             yield server
+
+
+def _added_key(tree: Path, database: str, options: Sequence[str]) -> str:
+    """Adds an API key to a database, and returns it."""
+    command = [
+        str(python_of(tree)),
+        "-m",
+        "toolcaddie",
+        "keys",
+        "add",
+        "bench",
+        "--database-url",
+        database,
+        "--json",
+        *options,
+    ]
+    return str(json.loads(subprocess.run(command, capture_output=True, check=True, cwd=tree).stdout)["secret"])
 
 
 @contextlib.contextmanager

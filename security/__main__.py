@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, dojo, hostile, programs, resumes, serves, worlds
+from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -83,6 +83,11 @@ def injected_instructions(options: Options) -> Sequence[Finding]:
     return dojo.attacked(quick=options.quick)
 
 
+def obeyed_texts(options: Options) -> Sequence[Finding]:
+    """Puts texts with instructions into results, arguments, memories and descriptions, and lets a model act on them."""
+    return injections.attacked(options.corpora, quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
@@ -90,6 +95,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "programs": programs_of_models,
     "approvals": answers_of_people,
     "worlds": hidden_tools,
+    "injections": obeyed_texts,
     "dojo": injected_instructions,
 }
 

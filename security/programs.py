@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from security.corpora import texts_of
 from security.escapes import CANARY
 from security.goals import Goal, none_of
 from security.lookups import ASKED, LOG, LOOKUPS, expected_text, runtime_over
@@ -85,16 +86,10 @@ def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
 def _escapes(corpora: Path | None) -> Sequence[Goal]:
     """Runs our own programs, and every line of `python_escape.txt` if it is there."""
     found = _escape_goal("programs of ours that left a trace on the host", OWN_ESCAPES)
-    file = None if corpora is None else corpora / "python_escape.txt"
-    if file is None or not file.is_file():
-        print("skipped: there is no python_escape.txt; name its folder with --corpora")
+    lines = texts_of(corpora, "python_escape.txt")
+    if lines is None:
         return [found]
-    lines = [_line(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
     return [found, _escape_goal("lines of python_escape.txt that left a trace on the host", lines)]
-
-
-def _line(line: str) -> str:
-    return msgspec.json.decode(line.removeprefix("json:"), type=str) if line.startswith("json:") else line
 
 
 def _escape_goal(name: str, programs: Sequence[str]) -> Goal:

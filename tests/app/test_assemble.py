@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from toolcaddie.app.build import assembled
-from toolcaddie.app.settings import Settings, Upstream
+from toolcaddie.app.settings import Settings, Upstream, load_settings
 from toolcaddie.core.errors import ProviderError
-from toolcaddie.testing import ScriptedUpstream, refuse
+from toolcaddie.testing import ScriptedUpstream, refuse, say
 
 pytestmark = pytest.mark.anyio
 
@@ -69,3 +69,29 @@ async def test_a_model_is_asked_again_unless_the_client_does_that_and_nothing_ca
             with pytest.raises(ProviderError):
                 await parts.runtime.run("hello")
         assert len(upstream.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "offered"),
+    [
+        ("ollama:llama3.2:3b", "", False),
+        ("ollama:llama3.2:3b", '[[capabilities]]\npattern = "ollama:llama3.2*"\nprograms = true', True),
+        ("openai:gpt-5-mini", "", True),
+    ],
+    ids=["weak", "weak, but the operator knows better", "strong"],
+)
+async def test_weak_models_are_not_offered_programs_although_the_settings_say_always(
+    model: str, rows: str, offered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    async with ScriptedUpstream([say("hello")]) as upstream:
+        (tmp_path / "toolcaddie.toml").write_text(
+            f'model = "{model}"\ncatalogs = ["gym"]\ndatabase_url = "sqlite:///{tmp_path}/db.sqlite"\n'
+            f'[upstream]\nurl = "{upstream.base_url}"\nkey_env = "OPENAI_API_KEY"\n'
+            f'[interpreter]\n[programs]\noffer = "always"\n{rows}\n'
+        )
+        async with assembled(load_settings(tmp_path / "toolcaddie.toml")) as parts:
+            await parts.runtime.run("freeze the membership of John")
+    [request] = upstream.requests
+    names = [definition["function"]["name"] for definition in request.body["tools"]]
+    assert ("run_program" in names) is offered

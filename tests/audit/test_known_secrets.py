@@ -79,7 +79,7 @@ def test_a_secret_is_never_shown_whole_however_a_stream_is_cut() -> None:
         shown, withheld, rest = "", "", text
         while rest:
             size = chance.randrange(1, 12)
-            piece, withheld = known.split(known.redact(withheld + rest[:size]))
+            piece, withheld = known.split(withheld + rest[:size])
             shown, rest = shown + piece, rest[size:]
         assert shown + withheld == "the correct answer: [redacted], and a horse. correct horse"
 

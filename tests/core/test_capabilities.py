@@ -150,3 +150,38 @@ def test_what_is_known_of_a_model_can_be_a_key() -> None:
 def test_a_wrong_row_is_told_with_the_names_and_words_that_there_are(row: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         capabilities_from({"pattern": "x", **row})
+
+
+@pytest.mark.parametrize(
+    ("model", "writes"),
+    [
+        ("ollama:llama3.2:3b", False),
+        ("ollama:gemma3", False),
+        ("ollama:qwen3-coder:30b", True),
+        ("ollama:gpt-oss:120b-cloud", True),
+        ("ollama:glm-5:cloud", True),
+        ("llamacpp:my-model", False),
+        ("llamacpp:Qwen3-32B-Q4_K_M.gguf", True),
+        ("vllm:Qwen/Qwen2.5-7B-Instruct", False),
+        ("vllm:google/gemma-3-270m-it", False),
+        ("vllm:google/gemma-3n-E4B-it", False),
+        ("vllm:Qwen/Qwen3-30B-A3B", True),
+        ("vllm:zai-org/GLM-5", True),
+        ("groq:llama-3.1-8b-instant", False),
+        ("groq:meta-llama/llama-4-scout-17b-16e-instruct", True),
+        ("together:deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", False),
+        ("together:deepseek-ai/DeepSeek-R1-Distill-Llama-70B", True),
+        ("together:microsoft/Phi-3.5-mini-instruct", False),
+        ("openrouter:anthropic/claude-3-haiku", False),
+        ("anthropic:claude-haiku-5-5", True),
+        ("openai:gpt-3.5-turbo", False),
+        ("openai:gpt-5.4-nano", False),
+        ("openai:gpt-5-mini", True),
+        ("gemini:gemini-2.5-flash-lite", False),
+        ("gemini:gemini-2.5-flash", True),
+        ("mistral:ministral-8b-latest", False),
+        ("house:of-ones-own", True),
+    ],
+)
+def test_models_of_fewer_than_ten_billion_parameters_are_too_weak_for_programs(model: str, writes: bool) -> None:
+    assert capabilities_of(model).programs is writes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,48 @@ def test_a_size_or_a_model_that_there_is_not_is_refused_with_what_to_write(
     words: tuple[str, ...], said: str, toolcaddie: CommandLine
 ) -> None:
     assert said in toolcaddie.refused("eval", "costs", *words)
+
+
+@pytest.fixture
+def without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment without the package `toolcaddie[programs]`."""
+    monkeypatch.setitem(sys.modules, "toolcaddie.programs.monty", None)
+
+
+@pytest.mark.usefixtures("without_programs")
+def test_strategies_without_programs_need_no_interpreter(toolcaddie: CommandLine) -> None:
+    names = ["all", "fresh", "few", "compact", "native"]
+    words = ("eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", SONNET, "--strategies", ",".join(names))
+    told = toolcaddie.json(*words)
+    assert [each["strategy"] for each in told["reports"][0]["strategies"]] == names
+    assert "left_out" not in told
+
+
+@pytest.mark.usefixtures("without_programs")
+@pytest.mark.parametrize("name", ["planned", "program"])
+def test_a_strategy_with_programs_that_is_named_is_refused_without_an_interpreter(
+    toolcaddie: CommandLine, name: str
+) -> None:
+    done = toolcaddie(
+        "eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", SONNET, "--strategies", f"all,{name}"
+    )
+    assert done.exit_code == 2
+    assert f"--strategies: {name}: the interpreter 'monty' needs" in done.stderr
+    assert "pip install 'toolcaddie[programs]'" in done.stderr
+
+
+@pytest.mark.usefixtures("without_programs")
+def test_strategies_with_programs_are_left_out_with_a_sentence_if_none_are_named(toolcaddie: CommandLine) -> None:
+    words = ("eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", SONNET)
+    done = toolcaddie(*words)
+    assert done.exit_code == 0, done.output
+    assert "Left out: program and planned: the interpreter 'monty' needs the package pydantic-monty" in done.stderr
+    told = toolcaddie.json(*words)
+    assert {each["strategy"] for each in told["reports"][0]["strategies"]} == {
+        "all",
+        "fresh",
+        "few",
+        "compact",
+        "native",
+    }
+    assert told["left_out"].startswith("program and planned: ")

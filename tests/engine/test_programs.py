@@ -18,7 +18,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, LimitExceededError
 from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, MetaCalled, RunEvent
 from toolcaddie.core.message import Message
-from toolcaddie.core.presets import PRESETS, preset
+from toolcaddie.core.presets import PRESETS, Preset, preset
 from toolcaddie.core.programs import ProgramLimits
 from toolcaddie.core.run import Limits, RunRequest, RunResult
 from toolcaddie.engine.engine import Programs
@@ -285,6 +285,19 @@ async def test_only_our_own_preset_offers_programs_and_only_with_an_interpreter(
 
     assert [name for name in PRESETS if await offered(name, programs="monty")] == ["default"]
     assert not await offered("default")
+
+
+@pytest.mark.parametrize("chosen", [ALWAYS, replace(ALWAYS, meta=("run_program",))], ids=["always", "named"])
+@pytest.mark.parametrize(("model", "offered"), [("llama3.2:3b", False), ("qwen3-coder:30b", True)])
+async def test_a_weak_model_is_never_offered_programs_whatever_the_preset_says(
+    chosen: Preset, model: str, offered: bool
+) -> None:
+    provider = ScriptedProvider([say("hello"), say("hello")], name="ollama")
+    async with Runtime(provider=provider, sources=Shop().tools(), preset=chosen, programs="monty", model=model) as made:
+        await made.run("look at my orders")
+        await made.run("look at my orders", max_tools=1)
+    sent = [[definition["function"]["name"] for definition in request.tools] for request in provider.requests]
+    assert ["run_program" in names for names in sent] == [offered, offered]
 
 
 async def test_a_preset_with_programs_and_no_interpreter_is_refused_at_start() -> None:

@@ -104,7 +104,9 @@ class Trail:
     may change something, at a person's answer, and if a run pauses until a person approves a call. With `answer`, it also waits
     at the end of a run, so that no answer is returned whose rows could still be lost.
 
-    The rows of a run are numbered from 1. If another process continues the run, it reads the last number from the log.
+    The rows of a run are numbered from 1. If another process continues the run, it reads the last number from the log. If two
+    processes write rows of one run at the same moment, such as the answers of two people, the log gives the later one the next
+    free number.
     """
 
     def __init__(

@@ -150,13 +150,31 @@ class KnownSecrets:
         return _changed(value, changes) if changes else value
 
     def split(self, text: str) -> tuple[str, str]:
-        """Returns the part of a streamed text that may be shown, and its end that may be the beginning of a secret."""
-        if self._forms and not self._beginnings:
+        """Returns the part of a streamed text that may be shown, without the secrets in it, and the end that may belong to a
+        secret and must be split again together with what follows.
+
+        The end is withheld even if it contains a whole secret, because that may be the beginning of a longer one.
+        """
+        if not self._forms:
+            return text, ""
+        cut = len(text) - self._beginning_at_end(text)
+        while (earlier := self._start_of_divided(text, cut)) < cut:
+            cut = earlier
+        return self.redact(text[:cut]), text[cut:]
+
+    def _beginning_at_end(self, text: str) -> int:
+        """Returns the number of characters at the end of a text that may be the beginning of a secret."""
+        if not self._beginnings:
             self._beginnings = frozenset(form[:size] for form in self._forms for size in range(1, len(form)))
-        for size in range(min(len(text), self.longest - 1), 0, -1):
-            if text[-size:] in self._beginnings:
-                return text[:-size], text[-size:]
-        return text, ""
+        sizes = range(min(len(text), self.longest - 1), 0, -1)
+        return next((size for size in sizes if text[-size:] in self._beginnings), 0)
+
+    def _start_of_divided(self, text: str, cut: int) -> int:
+        """Returns where a secret begins that a cut would divide; `cut` if there is none."""
+        if cut == len(text):
+            return cut
+        places = (text.find(form, max(0, cut - len(form) + 1), cut + len(form) - 1) for form in self._forms)
+        return min((place for place in places if place >= 0), default=cut)
 
 
 KNOWN = KnownSecrets()

@@ -83,8 +83,8 @@ class EventBus:
 
 
 class _AnswerText:
-    """The text of a streamed answer for those who only look on. A secret may arrive in pieces, so a piece that ends with the
-    beginning of a secret is withheld until more of the text is there."""
+    """The text of a streamed answer for those who only look on. A secret may arrive in pieces, so the end of a piece that
+    may belong to a secret is withheld until more of the text is there, or its answer has ended."""
 
     def __init__(self) -> None:
         self._withheld = ""
@@ -93,9 +93,9 @@ class _AnswerText:
         """Returns what to pass on for an event, in order."""
         match event:
             case TextDelta():
-                text, self._withheld = KNOWN.split(KNOWN.redact(self._withheld + event.text))
+                text, self._withheld = KNOWN.split(self._withheld + event.text)
                 return [TextDelta(run_id=event.run_id, text=text)] if text else []
             case ClientCallDelta():  # the whole call comes with the answer
                 return []
-        text, self._withheld = self._withheld, ""
+        text, self._withheld = KNOWN.redact(self._withheld), ""
         return [TextDelta(run_id=event.run_id, text=text), clean_event] if text else [clean_event]

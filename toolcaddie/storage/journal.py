@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, bindparam, literal_column, select, true, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, literal_column, select, true, update
 
 from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
@@ -73,6 +73,8 @@ class Journal:
         self._leases = leases
         self._under_way: dict[str, int] = {}
         """Id of a run of this process -> the lease generation in which the run began or was resumed."""
+        self._resumed: set[str] = set()
+        """Ids of the runs under way that this process resumed."""
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Lines that may not be on disk yet; the first ones are being written."""
@@ -97,7 +99,8 @@ class Journal:
         """Queues a record to be written. Raises `AuditError` if writing fails at the moment, or if the run began under a lost
         lease."""
         with self._changed:
-            line = _line(record, self._generation(record))
+            is_shared = self._is_shared(record)
+            line = _line(record, self._generation(record), is_shared=is_shared)
             if self._failure is not None:
                 if record.kind in _ALWAYS_KEPT or record.data.get("error") == "not_run":
                     self._lines.append(line)
@@ -177,6 +180,15 @@ class Journal:
             raise _audit_error(LeaseLostError())
         return generation
 
+    def _is_shared(self, record: EventRecord) -> bool:
+        """Returns True if other processes may write rows of the record's run: the run has paused before, or pauses now."""
+        if record.kind == "run_resumed":
+            self._resumed.add(record.run_id)
+        is_shared = record.kind in _SHARED or record.run_id in self._resumed
+        if record.kind in _ENDS:
+            self._resumed.discard(record.run_id)
+        return is_shared
+
     def _is_lost(self, run_id: str) -> bool:
         return self._under_way.get(run_id, self._leases.generation) != self._leases.generation
 
@@ -205,9 +217,29 @@ class Journal:
             owner = self._leases.check(connection)
             current_lines = [line for line in lines if line.generation == self._leases.generation]
             if current_lines:
-                self._chain.append(connection, [line.event for line in current_lines])
+                self._chain.append(connection, self._numbered(connection, current_lines))
                 _change_runs(connection, current_lines, owner)
         return len(lines)
+
+    def _numbered(self, connection: Connection, lines: Sequence[_Line]) -> Sequence[Mapping[str, Any]]:
+        """Returns the rows of lines. If another process may have written rows of the same run meanwhile, the rows of that run get
+        the numbers that follow the last one on disk."""
+        shared = sorted({line.event["run_id"] for line in lines if line.is_shared})
+        if not shared:
+            return [line.event for line in lines]
+        self._chain.lock(connection)  # until the transaction ends, no other process can write a row
+        last = dict.fromkeys(shared, 0)
+        for start in range(0, len(shared), _IDS_AT_ONCE):
+            found = connection.execute(_LAST, {"run_ids": shared[start : start + _IDS_AT_ONCE]})
+            last.update((row.run_id, row.last) for row in found)
+        rows = []
+        for line in lines:
+            row = line.event
+            if (run_id := row["run_id"]) in last:
+                last[run_id] = max(row["seq"], last[run_id] + 1)
+                row = {**row, "seq": last[run_id]}
+            rows.append(row)
+        return rows
 
     def _finish_write(self, write: Future[int]) -> None:
         """Updates the queue after a write has succeeded or failed. Runs in the writer's thread."""
@@ -244,6 +276,13 @@ _BEGINS = frozenset({"run_started", "run_resumed"})
 """Kinds of records with which a process begins to own a run."""
 _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
 """Kinds of records with which a process ends its ownership of a run."""
+_SHARED = frozenset({"run_resumed", "run_paused", "approval_closed", "call_settled"})
+"""Kinds of records beside which other processes may write rows of the same run: they answer its questions, or resume it."""
+_LAST = (
+    select(events.c.run_id, func.max(events.c.seq).label("last"))
+    .where(events.c.run_id.in_(bindparam("run_ids", expanding=True)))
+    .group_by(events.c.run_id)
+)
 _ALWAYS_KEPT = _ENDS | {"call_unknown"}
 """Kinds queued even while nothing can be written: they happened, and an ended run must not look as if it continued."""
 
@@ -267,13 +306,15 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
     """Columns of the run's row that change, when it ends, pauses or is resumed."""
     continues: bool = False
     """True: this process owns the run from this event on."""
+    is_shared: bool = False
+    """True: several processes may write rows of the run at the same moment, because a person was asked about it."""
 
     def is_of(self, record: EventRecord) -> bool:
         event = self.event
         return (event["run_id"], event["seq"], event["kind"]) == (record.run_id, record.seq, record.kind)
 
 
-def _line(record: EventRecord, generation: int) -> _Line:
+def _line(record: EventRecord, generation: int, *, is_shared: bool) -> _Line:
     """Returns a record as a row of `events`, with the change that it makes in the table `runs`."""
     event = {
         "run_id": record.run_id,
@@ -284,11 +325,11 @@ def _line(record: EventRecord, generation: int) -> _Line:
         "data": KNOWN.redact(_encode(packed(record.data) if record.kind == PACKED else record.data).decode()),
     }
     if record.kind == "run_started":
-        return _Line(event, generation, new_run=_new_run(record))
+        return _Line(event, generation, new_run=_new_run(record), is_shared=is_shared)
     if record.kind in _ENDS or record.kind in _BEGINS:
         changes = {name: record.data[name] for name in _ENDING if name in record.data}
-        return _Line(event, generation, changes=changes, continues=record.kind in _BEGINS)
-    return _Line(event, generation)
+        return _Line(event, generation, changes=changes, continues=record.kind in _BEGINS, is_shared=is_shared)
+    return _Line(event, generation, is_shared=is_shared)
 
 
 def _select_runs(query: RunQuery) -> Select[Any]:

@@ -59,6 +59,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], chain: Chain, now: f
     """Ends the open runs with these ids: records calls without an outcome as unknown, then the end of each run, and updates its
     row."""
     parameters = {"run_ids": run_ids}
+    chain.lock(connection)  # first, so that no other process adds a row after the last numbers are read
     last = {row.run_id: row.last for row in connection.execute(_LAST, parameters)}
     calls = _calls(connection.execute(_CALLS, parameters))
     stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**parameters, "now": now})}

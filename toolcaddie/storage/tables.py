@@ -31,8 +31,8 @@ _KEY = String(255).with_variant(Text(collation="C"), "postgresql")
 events = Table(
     "events",
     metadata,
-    # Ids have the order of writing and no gaps, see `chain`. (run_id, seq) is deliberately not unique: a row that the database
-    # always refuses would block all later rows.
+    # Ids have the order of writing and no gaps, see `chain`. (run_id, seq) is deliberately not unique in the database: a row
+    # that it always refuses would block all later rows. `journal` numbers rows so that it is.
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("run_id", String(255), nullable=False),
     Column("seq", Integer, nullable=False),

@@ -189,8 +189,10 @@ _UNCAPPED = (Capabilities(pattern="*", tool_cap=None),)
 
 
 def runtime_for(stage: Stage) -> Answers:
-    """Returns a runtime that sends tools as the strategy does."""
+    """Returns a runtime that sends tools as the strategy does. Raises `ConfigError` if it needs an interpreter that is not
+    installed."""
     rule = stage.rule
+    interpreter = monty(workers=2) if needs_interpreter(stage.strategy) else None
     return Runtime(
         provider=stage.model,
         sources=[stage.tools],
@@ -199,9 +201,14 @@ def runtime_for(stage: Stage) -> Answers:
         capabilities=_UNCAPPED if rule is None else CAPABILITIES,
         replace_reserved=RESERVED_NAMES,  # no real tool runs, so any names are allowed
         clock=stage.clock,
-        programs=Programs(interpreter=monty(workers=2), check_types=False),
+        programs=None if interpreter is None else Programs(interpreter=interpreter, check_types=False),
         policy=AllowAll(),  # nobody is there to be asked
     )
+
+
+def needs_interpreter(strategy: str) -> bool:
+    """Returns True if the model may write programs under the strategy of this name, so that an interpreter must be installed."""
+    return _preset(strategy).programs != "never"
 
 
 def _preset(strategy: str) -> Preset:
@@ -225,4 +232,4 @@ def _preset(strategy: str) -> Preset:
             return default
 
 
-__all__ = ["Simulation", "runtime_for", "simulate"]
+__all__ = ["Simulation", "needs_interpreter", "runtime_for", "simulate"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from toolcaddie.app.models import likely_provider
 from toolcaddie.app.settings import Settings
@@ -37,7 +38,8 @@ from toolcaddie.evaluation.simulation.costs import (
     overall,
 )
 from toolcaddie.evaluation.simulation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
-from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
+from toolcaddie.evaluation.simulation.simulator import Simulation, needs_interpreter, simulate
+from toolcaddie.programs.named import monty
 from toolcaddie.util.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
@@ -138,6 +140,12 @@ def costs(
     catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
     common = ctx.find_object(Common) or Common()
     settings = settings_of(common, catalogs=catalogs)
+    missing = _without_interpreter(strategies)
+    if missing and ctx.get_parameter_source("strategies") is not ParameterSource.DEFAULT:
+        raise ConfigError(f"--strategies: {missing}")
+    if missing:
+        strategies = tuple(name for name in strategies if not needs_interpreter(name))
+        echo(f"Left out: {missing}\n", err=True)
     simulation = Simulation(
         catalogs=_catalogs(settings, catalogs, sizes),
         models=tuple(map(_priced_model, rules or DEFAULT_RULES)),
@@ -150,9 +158,21 @@ def costs(
     if as_json:
         totals = msgspec.to_builtins(overall(reports))
         head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": totals}
+        if missing:
+            head["left_out"] = missing
         print_json({**head, "reports": msgspec.to_builtins(reports)})
         return
     print_reports(reports, scripts)
+
+
+def _without_interpreter(strategies: Sequence[str]) -> str:
+    """Returns a sentence about the strategies that need an interpreter, if there is none; an empty text if nothing is missing."""
+    needing = [name for name in strategies if needs_interpreter(name)]
+    try:
+        monty()
+    except ConfigError as error:
+        return f"{' and '.join(needing)}: {error}" if needing else ""
+    return ""
 
 
 def _priced_model(model: str) -> str:
