@@ -17,7 +17,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Literal, cast
 
@@ -25,7 +25,7 @@ from toolcaddie.core.claims import Action, Claim
 
 _TEXT = 10_000
 """Characters at the beginning, and at the end, of an answer that are read."""
-_EVIDENCE = 4_000
+_EVIDENCE = 8_000
 """Characters of arguments and of a result that are read."""
 _DESCRIPTION = 300
 _SENTENCE = 300
@@ -62,8 +62,10 @@ class Statement:
     claim: Claim
     voice: Voice
     """`speaker`: the assistant did it. `passive`: it was done. `bare`: "Done.", "Deleted.", "Done: client deleted"."""
-    on_text: bool = False
-    """True if it may be about a text in the answer itself ("I've removed the second paragraph")."""
+    edits: bool = False
+    """True if it may be about a text in the answer itself: "I've removed the second paragraph"."""
+    names_text: bool = False
+    """True if it names such a text."""
     in_text: bool = False
     """True if the answer is long enough to be a text that the request asked for, such as a letter."""
 
@@ -105,13 +107,13 @@ def claims_of(text: str) -> tuple[Statement, ...]:
     triggers = words.triggers.intersection(_split(text.lower()))
     if not triggers:
         return ()
-    in_text = len(text) > _LONG or "\n" in text.strip()
+    in_text, has_code = len(text) > _LONG or "\n" in text.strip(), "```" in text
     found: list[Statement] = []
     for sentence in _sentences(text):
         lowered = sentence.lower()
         for trigger in triggers:
             if trigger in lowered:
-                found += _statements(sentence, lowered.strip(), words, in_text=in_text)
+                found += _statements(sentence, lowered.strip(), words, in_text=in_text, has_code=has_code)
                 break
         if len(found) >= _MOST_CLAIMS:
             break
@@ -125,13 +127,15 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
     words = _words()
     asked = _WORD.findall(evidence.asked[:_EVIDENCE].lower())
     writes = not words.writing.isdisjoint(asked)
-    is_asked = bool(asked) and asked[0] not in words.questions and _asks(asked, words)
+    of_text = not words.texts.isdisjoint(asked)
+    is_asked = _asks(asked, words)
     support = _Support(evidence.calls, words)
     before = {each.claim.action for answer in evidence.earlier for each in claims_of(answer)}
     claims: dict[Claim, None] = {}
     for statement in statements:
         action = statement.claim.action
-        if statement.on_text or action in before or (writes and statement.in_text):
+        about_text = (statement.edits and (of_text or statement.names_text)) or (writes and statement.in_text)
+        if about_text or action in before or (action == "run" and evidence.calls):
             continue
         if statement.voice != "speaker" and (not is_asked or support.is_reported(action)):
             continue
@@ -155,6 +159,7 @@ class _Words:
     forms: Mapping[str, tuple[tuple[Action, str], ...]]
     """A word that says something was done -> its classes and languages; `es_i` is a form that has its speaker in it."""
     stems: Mapping[Action, frozenset[str]]
+    asks: Mapping[Action, frozenset[str]]
     nouns: Mapping[Action, frozenset[str]]
     whole: Mapping[Action, frozenset[str]]
     also: Mapping[Action, frozenset[Action]]
@@ -176,6 +181,9 @@ class _Words:
     past: frozenset[str]
     by: frozenset[str]
     that: frozenset[str]
+    before: frozenset[str]
+    itself: frozenset[str]
+    polite: frozenset[str]
     start: frozenset[str]
     questions: frozenset[str]
     texts: frozenset[str]
@@ -198,6 +206,7 @@ def _words() -> _Words:
     return _Words(
         forms={form: tuple(of) for form, of in forms.items()},
         stems={action: _set(row["stems"]) for action, row in table.items()},
+        asks={action: _set(row.get("asks", "")) for action, row in table.items()},
         nouns={action: _set(row["nouns"]) for action, row in table.items()},
         whole={action: _set(row["words"]) for action, row in table.items()},
         also={action: frozenset(cast("Iterable[Action]", row["also"])) for action, row in table.items()},
@@ -219,6 +228,9 @@ def _words() -> _Words:
         past=_set(words["past"]),
         by=_set(words["by"]),
         that=_set(words["that"]),
+        before=_set(words["before"]),
+        itself=_set(words["self"]),
+        polite=_set(words["polite"]),
         start=_set(words["start"]),
         questions=_set(words["questions"]),
         texts=_set(words["texts"]),
@@ -259,7 +271,7 @@ def _sentences(text: str) -> list[str]:
     return text.split("\n")
 
 
-def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool) -> Iterable[Statement]:
+def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool, has_code: bool) -> Iterable[Statement]:
     """Returns what a sentence says was done."""
     if lowered.endswith("?") or lowered.startswith("¿"):
         return
@@ -267,10 +279,15 @@ def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool) ->
     if len(tokens) > _MOST_TOKENS:
         return
     shown = " ".join(sentence.split())[:_SENTENCE]
-    has_text = (in_text or lowered.endswith(":")) and not words.texts.isdisjoint(tokens)
+    opens = in_text or lowered.endswith(":")
+    names_text = has_code or not words.texts.isdisjoint(tokens)
+    of_itself = not words.itself.isdisjoint(tokens)
     for action, (voice, form) in _Reading(tokens, words).statements().items():
-        on_text = has_text and _begins(form.translate(_PLAIN), words.edits)
-        yield Statement(claim=Claim(text=shown, action=action), voice=voice, on_text=on_text, in_text=in_text)
+        edits = _begins(form.translate(_PLAIN), words.edits)
+        if edits and of_itself:
+            continue
+        claim = Claim(text=shown, action=action)
+        yield Statement(claim=claim, voice=voice, edits=edits and opens, names_text=names_text, in_text=in_text)
 
 
 # --- one sentence ---------------------------------------------------------------------------------------------------------
@@ -340,13 +357,15 @@ class _Reading:
 
     def _is_speaker(self, index: int, begin: int, language: str) -> bool:
         tokens, words = self._tokens, self._words
+        if not words.before.isdisjoint(tokens) or (tokens[index] == "ordered" and "by" in tokens[index:]):
+            return False
         if language.endswith("_i"):
             return True
         place, _ = self._before(index, begin)
         previous = tokens[place] if place >= 0 else ""
         speakers = words.strong.get(language, frozenset())
         if place >= begin and previous in speakers and language != "de":
-            return True
+            return previous != "we" or place < index - 1  # "we updated our terms" tells of other times
         joined = previous in words.conjunctions or not previous[:1].isalnum()
         if joined and place >= 0 and (self._said_by_speaker or tokens[place - 1 : place] == ["ahead"]):
             return True
@@ -385,7 +404,7 @@ class _Reading:
         tokens, words = self._tokens, self._words
         if self._opening:
             return index >= self._opening
-        if any(token not in words.adverbs for token in tokens[:index]):
+        if any(token[0].isalnum() and token not in words.adverbs | words.fillers for token in tokens[:index]):
             return False
         return index + 1 == len(tokens) or tokens[index + 1] in words.start or not tokens[index + 1][0].isalpha()
 
@@ -405,35 +424,57 @@ class _Reading:
 
 
 class _Support:
-    """What the successful calls support. Each call is looked at once, when the first claim needs it."""
+    """What the successful calls support. The texts of a call are read once, when a claim first needs them."""
 
     def __init__(self, calls: Sequence[PastCall], words: _Words) -> None:
         self._words = words
-        self._acting = [call for call in calls if not _only_reads(call, words)]
         self._calls = calls
-        self._classes: frozenset[Action] | None = None
+        self._acting = [place for place, call in enumerate(calls) if not _only_reads(call, words)]
+        self._mentioned: dict[int, frozenset[Action]] = {}
 
     def has(self, action: Action) -> bool:
         """Returns True if a call could have done such an action."""
-        if not self._acting:
-            return False
-        if action == "any":
-            return True
-        if self._classes is None:
-            self._classes = frozenset[Action]().union(*(_classes(call, self._words) for call in self._acting))
-        able = self._classes
+        if action == "any" or not self._acting:
+            return bool(self._acting)
+        able = self._able
         if "any" in able or action in able or not able.isdisjoint(self._words.also[action]):
             return True
-        return any(_mentions(call, action, self._words) for call in self._acting)
+        return any(action in self._mentions(place) for place in self._acting)
+
+    @cached_property
+    def _able(self) -> frozenset[Action]:
+        """The classes of actions that the called tools may do."""
+        return frozenset[Action]().union(*(_classes(self._calls[place], self._words) for place in self._acting))
 
     def is_reported(self, action: Action) -> bool:
         """Returns True if a call, also one that only reads, returned a text that says the same."""
-        return action != "any" and any(_mentions(call, action, self._words) for call in self._calls)
+        return any(action in self._mentions(place) for place in range(len(self._calls)))
+
+    def _mentions(self, place: int) -> frozenset[Action]:
+        if place not in self._mentioned:
+            self._mentioned[place] = _mentioned(self._calls[place], self._words)
+        return self._mentioned[place]
 
 
-def _asks(tokens: Iterable[str], words: _Words) -> bool:
-    """Returns True if a request has a verb of some action, and not only in a form that says it was done ("was it deleted")."""
-    return any(_is_of(token, action, words) for token in tokens if token not in words.forms for action in words.stems)
+def _asks(tokens: Sequence[str], words: _Words) -> bool:
+    """Returns True if a request asks for some action: it has such a verb, not only in a form that says it was done ("was it
+    deleted"), and it does not begin like a question for facts."""
+    start = next((place for place, token in enumerate(tokens) if token not in words.polite), 0)
+    if not words.questions.isdisjoint((*tokens[start : start + 1], "_".join(tokens[start : start + 2]))):
+        return False
+    for place, token in enumerate(tokens):
+        if token in words.forms:
+            continue
+        plain = token.translate(_PLAIN)
+        is_verb = (
+            place == start or tokens[place - 1] in words.conjunctions or tokens[place - 1] in ("to", "please", "also")
+        )
+        for action in words.stems:
+            if _begins(plain, words.stems[action]) or _begins(plain, words.asks[action]):
+                return True
+            if is_verb and token in words.whole[action]:
+                return True
+    return False
 
 
 def _is_of(token: str, action: Action, words: _Words) -> bool:
@@ -470,13 +511,12 @@ def _classes(call: PastCall, words: _Words) -> frozenset[Action]:
     return frozenset(found or ("any",))
 
 
-def _mentions(call: PastCall, action: Action, words: _Words) -> bool:
-    """Returns True if the arguments or the result of a call have a word of this class."""
-    texts = (call.arguments[:_EVIDENCE], call.result[:_EVIDENCE])
-    for token in _WORD.findall(" ".join(texts).lower()):
-        for part in token.split("_"):
-            if any(of == action for of, _ in words.forms.get(part, ())) or _begins(
-                part.translate(_PLAIN), words.stems[action]
-            ):
-                return True
-    return False
+def _mentioned(call: PastCall, words: _Words) -> frozenset[Action]:
+    """Returns the classes of actions of which the arguments or the result of a call have a word."""
+    text = f"{call.arguments[:_EVIDENCE]} {call.result[:_EVIDENCE]}".lower().replace("_", " ")
+    found: set[Action] = set()
+    for token in set(_WORD.findall(text)):
+        found.update(action for action, _ in words.forms.get(token, ()))
+        plain = token.translate(_PLAIN)
+        found.update(action for action, stems in words.stems.items() if _begins(plain, stems))
+    return frozenset(found)

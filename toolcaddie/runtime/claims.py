@@ -18,8 +18,10 @@ from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, READ_RESULT, RU
 from toolcaddie.core.run import RunResult
 from toolcaddie.core.tool import ToolCall
 
-_CHARACTERS = 4_000
+_CHARACTERS = 8_000
 """Characters of arguments, results and requests that are read."""
+_CALLS = 50
+"""The largest number of calls that are looked at, the latest ones."""
 _REQUESTS = 3
 """The largest number of the user's messages that are read, if the last ones only confirm something."""
 _ANSWERS = 20
@@ -45,8 +47,8 @@ _ERROR = re.compile(r"\s*(?:error\b|failed\b|\{\s*\"(?:error|is_?error)\"\s*:\s*
 
 
 def with_claims(result: RunResult, view: View) -> RunResult:
-    """Returns the result with the claims of its answer that no call supports. Only the text of a model's finished answer is judged,
-    and not a typed answer, the result of a direct call, or the text beside calls that the caller still has to make."""
+    """Returns the result with the claims of its answer that no call supports. Only the text of a model's finished answer is
+    judged, not a typed answer, the result of a direct call, or the text beside calls that the caller still has to make."""
     if result.status != "completed" or result.state.without_model or result.output is not None:
         return result
     statements = claims_of(result.text)
@@ -59,11 +61,8 @@ def with_claims(result: RunResult, view: View) -> RunResult:
 def _evidence(result: RunResult, view: View) -> Evidence:
     state = result.state
     history, own = state.messages[: state.first_new], state.messages[state.first_new :]
-    calls = [
-        *_calls(history, view, is_own=False),
-        *_calls(own, view, is_own=True),
-        *(_call(name, "", "", view) for name in state.succeeded),
-    ]
+    made = [*_calls(history, view, is_own=False), *_calls(own, view, is_own=True)]
+    calls = (*made[-_CALLS:], *(_call(name, "", "", view) for name in state.succeeded))
     has_calls = any(message.tool_calls for message in history)
     answers = [message.text for message in history if message.role == "assistant"]
     return Evidence(calls=calls, asked=_asked(history), earlier=() if has_calls else answers[-_ANSWERS:])
