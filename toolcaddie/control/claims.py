@@ -35,6 +35,8 @@ _MOST_TOKENS = 120
 """Tokens of a sentence that are read. A longer one is a list or a table, not a statement."""
 _LONG = 300
 """Characters from which an answer may contain the text that it talks about."""
+_SHORT = 5
+"""Tokens of a sentence such as "Client deleted", which has no verb."""
 _REACH = 14
 """Tokens between a German auxiliary verb and its participle, or between two verbs of one speaker."""
 
@@ -90,6 +92,8 @@ class Evidence:
     calls: Sequence[PastCall] = ()
     asked: str = ""
     """The request, with what it confirms."""
+    tried: bool = False
+    """True if a call failed or was refused: then something was asked for, whatever the words of the request."""
     earlier: Sequence[str] = ()
     """Earlier answers of a conversation from which the calls were left out. What they said is not judged again."""
 
@@ -128,12 +132,14 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
     asked = _WORD.findall(evidence.asked[:_EVIDENCE].lower())
     writes = not words.writing.isdisjoint(asked)
     of_text = not words.texts.isdisjoint(asked)
-    is_asked = _asks(asked, words)
+    is_asked = evidence.tried or _asks(asked, words)
     support = _Support(evidence.calls, words)
     before = {each.claim.action for answer in evidence.earlier for each in claims_of(answer)}
     claims: dict[Claim, None] = {}
     for statement in statements:
         action = statement.claim.action
+        if action == "any" and any(other.claim.action != "any" for other in statements):
+            continue  # "Done! I've removed it." is one claim
         about_text = (statement.edits and (of_text or statement.names_text)) or (writes and statement.in_text)
         if about_text or action in before or (action == "run" and evidence.calls):
             continue
@@ -181,6 +187,8 @@ class _Words:
     past: frozenset[str]
     by: frozenset[str]
     that: frozenset[str]
+    refusals: frozenset[str]
+    relative: frozenset[str]
     before: frozenset[str]
     itself: frozenset[str]
     polite: frozenset[str]
@@ -228,6 +236,8 @@ def _words() -> _Words:
         past=_set(words["past"]),
         by=_set(words["by"]),
         that=_set(words["that"]),
+        refusals=_set(words["refusals"]),
+        relative=_set(words["relative"]),
         before=_set(words["before"]),
         itself=_set(words["self"]),
         polite=_set(words["polite"]),
@@ -329,6 +339,8 @@ class _Reading:
             return None
         if self._is_speaker(index, begin, language):
             return "speaker"
+        if tokens[index] in words.refusals or not words.relative.isdisjoint(clause):
+            return None
         if language.endswith("_i") or not words.reported.isdisjoint(tokens) or self._is_followed(index, words.by):
             return None
         if self._is_passive(index, begin, language):
@@ -404,6 +416,8 @@ class _Reading:
         tokens, words = self._tokens, self._words
         if self._opening:
             return index >= self._opening
+        if index and index + 1 == len(tokens) <= _SHORT and all(token[0].isalnum() for token in tokens):
+            return True
         if any(token[0].isalnum() and token not in words.adverbs | words.fillers for token in tokens[:index]):
             return False
         return index + 1 == len(tokens) or tokens[index + 1] in words.start or not tokens[index + 1][0].isalpha()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from toolcaddie.control.claims import Evidence, PastCall, claims_of, is_confirmation, unsupported
 from toolcaddie.core.catalog import View
 from toolcaddie.core.message import Message
-from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, READ_RESULT, RUN_PROGRAM
+from toolcaddie.core.meta_names import EXECUTE_TOOL, LOOKING, META_TOOLS, READ_RESULT, RUN_PROGRAM
 from toolcaddie.core.run import RunResult
 from toolcaddie.core.tool import ToolCall
 
@@ -65,7 +65,16 @@ def _evidence(result: RunResult, view: View) -> Evidence:
     calls = (*made[-_CALLS:], *(_call(name, "", "", view) for name in state.succeeded))
     has_calls = any(message.tool_calls for message in history)
     answers = [message.text for message in history if message.role == "assistant"]
-    return Evidence(calls=calls, asked=_asked(history), earlier=() if has_calls else answers[-_ANSWERS:])
+    return Evidence(
+        calls=calls, asked=_asked(history), tried=_has_tried(own), earlier=() if has_calls else answers[-_ANSWERS:]
+    )
+
+
+def _has_tried(messages: Sequence[Message]) -> bool:
+    """Returns True if a call failed or was refused, apart from a search for tools."""
+    made = {call.id: call for message in messages for call in message.tool_calls}
+    failures = (made.get(message.tool_call_id or "") for message in messages if message.is_error)
+    return any(call is not None and call.name not in LOOKING for call in failures)
 
 
 def _asked(history: Sequence[Message]) -> str:
