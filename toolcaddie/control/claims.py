@@ -43,6 +43,19 @@ _REACH = 14
 _LANGUAGES = ("en", "es", "pt", "de", "fr", "it", "es_i", "pt_i")
 """Keys of the forms in `claims.toml`."""
 
+_ENDINGS = {
+    "en": re.compile(r"e?d$"),
+    "es": re.compile(r"[aií]do$"),
+    "pt": re.compile(r"[aií]do$"),
+    "fr": re.compile(r"é$"),
+    "it": re.compile(r"[aiu]to$"),
+}
+"""Endings of participles."""
+_BEFORE_VERBS = frozenset(("and", "then", "to", "please", "also", "y", "e", "und", "et", "bitte"))
+"""Words before which a noun of a request is a verb: "and mail it"."""
+_DERIVED = 5
+"""The smallest length of a beginning that is made from a participle. Shorter ones fit too many words: "mark", market."""
+
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[,;:()—–]")
 _SIGNS = ".,;:!?()[]*_'’\"-–—…/"
@@ -64,8 +77,10 @@ class Statement:
     claim: Claim
     voice: Voice
     """`speaker`: the assistant did it. `passive`: it was done. `bare`: "Done.", "Deleted.", "Done: client deleted"."""
+    edits_words: bool = False
+    """True if its verb is also said of texts: "I've removed the second paragraph"."""
     edits: bool = False
-    """True if it may be about a text in the answer itself: "I've removed the second paragraph"."""
+    """True if it may be about a text in the answer itself."""
     names_text: bool = False
     """True if it names such a text."""
     in_text: bool = False
@@ -132,7 +147,8 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
     asked = _WORD.findall(evidence.asked[:_EVIDENCE].lower())
     writes = not words.writing.isdisjoint(asked)
     of_text = not words.texts.isdisjoint(asked)
-    is_asked = evidence.tried or _asks(asked, words)
+    rewords = not words.rewording.isdisjoint(asked)
+    wanted = _asked_for(asked, words)
     support = _Support(evidence.calls, words)
     before = {each.claim.action for answer in evidence.earlier for each in claims_of(answer)}
     claims: dict[Claim, None] = {}
@@ -140,14 +156,29 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
         action = statement.claim.action
         if action == "any" and any(other.claim.action != "any" for other in statements):
             continue  # "Done! I've removed it." is one claim
-        about_text = (statement.edits and (of_text or statement.names_text)) or (writes and statement.in_text)
+        about_text = (
+            (statement.edits and (of_text or statement.names_text)) or (writes and statement.in_text) or rewords
+        )
         if about_text or action in before or (action == "run" and evidence.calls):
             continue
-        if statement.voice != "speaker" and (not is_asked or support.is_reported(action)):
+        if statement.voice != "speaker":
+            is_wanted = evidence.tried or (action == "any" and wanted) or _is_near(action, wanted, words)
+            if not is_wanted or support.is_reported(action):
+                continue
+        elif statement.edits_words and not (wanted or evidence.tried):
             continue
         if not support.has(action):
             claims[statement.claim] = None
     return tuple(claims)
+
+
+def _is_near(action: Action, wanted: frozenset[Action], words: _Words) -> bool:
+    """Returns True if one of these classes, or a class that can stand for it, is wanted."""
+    if action == "any":
+        return False
+    return (
+        action in wanted or not wanted.isdisjoint(words.also[action]) or any(action in words.also[of] for of in wanted)
+    )
 
 
 def is_confirmation(request: str) -> bool:
@@ -179,6 +210,11 @@ class _Words:
     weak: Mapping[str, frozenset[str]]
     adverbs: frozenset[str]
     now: frozenset[str]
+    already: frozenset[str]
+    neutral: frozenset[str]
+    rewording: frozenset[str]
+    verbs: frozenset[str]
+    """Auxiliary verbs of all languages."""
     conjunctions: frozenset[str]
     but: frozenset[str]
     hedges: Mapping[str, frozenset[str]]
@@ -213,7 +249,7 @@ def _words() -> _Words:
     words, done = raw["words"], _set(raw["done"]["words"])
     return _Words(
         forms={form: tuple(of) for form, of in forms.items()},
-        stems={action: _set(row["stems"]) for action, row in table.items()},
+        stems={action: _set(row["stems"]) | _derived(row) for action, row in table.items()},
         asks={action: _set(row.get("asks", "")) for action, row in table.items()},
         nouns={action: _set(row["nouns"]) for action, row in table.items()},
         whole={action: _set(row["words"]) for action, row in table.items()},
@@ -227,6 +263,10 @@ def _words() -> _Words:
         weak={language: _set(of) for language, of in raw["weak"].items()},
         adverbs=_set(words["adverbs"]),
         now=_set(words["now"]),
+        already=_set(words["already"]),
+        neutral=_set(words["neutral"]),
+        rewording=_set(words["rewording"]),
+        verbs=frozenset().union(*map(_set, raw["weak"].values()), *map(_set, raw["strong"].values())),
         conjunctions=_set(words["and"]),
         but=_set(words["but"]),
         hedges={
@@ -248,6 +288,17 @@ def _words() -> _Words:
         edits=_set(words["edits"]),
         confirmations=words["confirmations"],
     )
+
+
+def _derived(row: Mapping[str, str]) -> frozenset[str]:
+    """Returns beginnings of words that the participles of a class have in common with the other forms of their verbs."""
+    stems = (
+        ending.sub("", word).translate(_PLAIN)
+        for language, ending in _ENDINGS.items()
+        for word in row.get(language, "").split()
+        if ending.search(word)
+    )
+    return frozenset(stem for stem in stems if len(stem) >= _DERIVED)
 
 
 def _set(words: str) -> frozenset[str]:
@@ -290,14 +341,16 @@ def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool, ha
         return
     shown = " ".join(sentence.split())[:_SENTENCE]
     opens = in_text or lowered.endswith(":")
-    names_text = has_code or not words.texts.isdisjoint(tokens)
+    names_text = has_code or lowered.endswith(":") or not words.texts.isdisjoint(tokens)
     of_itself = not words.itself.isdisjoint(tokens)
-    for action, (voice, form) in _Reading(tokens, words).statements().items():
+    for action, (voice, form) in _Reading(tokens, words, in_text=in_text).statements().items():
         edits = _begins(form.translate(_PLAIN), words.edits)
         if edits and of_itself:
             continue
         claim = Claim(text=shown, action=action)
-        yield Statement(claim=claim, voice=voice, edits=edits and opens, names_text=names_text, in_text=in_text)
+        yield Statement(
+            claim=claim, voice=voice, edits_words=edits, edits=edits and opens, names_text=names_text, in_text=in_text
+        )
 
 
 # --- one sentence ---------------------------------------------------------------------------------------------------------
@@ -306,8 +359,9 @@ def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool, ha
 class _Reading:
     """Reads one sentence, a list of lowercase words and separators."""
 
-    def __init__(self, tokens: Sequence[str], words: _Words) -> None:
+    def __init__(self, tokens: Sequence[str], words: _Words, *, in_text: bool) -> None:
         self._tokens = tokens
+        self._in_text = in_text
         self._words = words
         self._said_by_speaker = False
         """True after a verb whose speaker is the assistant: "I created it *and sent* it"."""
@@ -362,7 +416,7 @@ class _Reading:
         """Returns the index of the last token before `index` that is no adverb (`begin` - 1: there is none), and whether there is
         an adverb such as "now" in between."""
         has_now, place = False, index - 1
-        while place >= begin and self._tokens[place] in self._words.adverbs:
+        while place >= begin and (self._tokens[place] in self._words.adverbs or self._tokens[place].endswith("ly")):
             has_now = has_now or self._tokens[place] in self._words.now
             place -= 1
         return place, has_now
@@ -390,33 +444,29 @@ class _Reading:
 
     def _is_passive(self, index: int, begin: int, language: str) -> bool:
         tokens, words = self._tokens, self._words
-        is_past = not words.past.isdisjoint(tokens) or any(map(_YEAR.fullmatch, tokens))
-        if language == "de":
-            near = (*tokens[max(begin, index - _REACH) : index], *tokens[index + 1 : index + 3])
-            if {"ich", "wir"}.isdisjoint(near):
-                return not words.weak["de"].isdisjoint(near) or (
-                    not words.weak["de_past"].isdisjoint(near) and not is_past
-                )
+        if not words.already.isdisjoint(tokens):
             return False
+        is_past = not words.past.isdisjoint(tokens) or any(map(_YEAR.fullmatch, tokens))
         place, has_now = self._before(index, begin)
-        for at in (index - 1, place):
-            auxiliary = tokens[at] if at >= begin else ""
-            if language == "en":
-                if auxiliary == "been" or (auxiliary in words.weak["en_now"] and has_now):
-                    return True
-                if auxiliary in words.weak["en_past"] and not is_past:
-                    return True
-            elif auxiliary in words.weak[language] or (
-                auxiliary in words.weak.get(f"{language}_past", ()) and not is_past
-            ):
-                return not (is_past and language in ("fr", "it"))
-        return False
+        auxiliaries = {tokens[at] for at in (index - 1, place) if at >= begin}
+        if language == "de":
+            auxiliaries = {*tokens[max(begin, index - _REACH) : index], *tokens[index + 1 : index + 3]}
+            has_now = not words.now.isdisjoint(tokens)
+            if not {"ich", "wir"}.isdisjoint(auxiliaries):
+                return False
+        weak, nothing = words.weak, frozenset[str]()
+        if not weak.get(language, nothing).isdisjoint(auxiliaries):
+            return not (is_past and language in ("fr", "it", "de"))  # their perfect tense also tells of other times
+        if has_now and not weak.get(f"{language}_now", nothing).isdisjoint(auxiliaries):
+            return True
+        return not is_past and not weak.get(f"{language}_past", nothing).isdisjoint(auxiliaries)
 
     def _is_bare(self, index: int) -> bool:
         tokens, words = self._tokens, self._words
         if self._opening:
             return index >= self._opening
-        if index and index + 1 == len(tokens) <= _SHORT and all(token[0].isalnum() for token in tokens):
+        is_short = not self._in_text and len(tokens) <= _SHORT and all(token[0].isalnum() for token in tokens)
+        if is_short and set(tokens[index + 1 :]) <= words.adverbs and words.verbs.isdisjoint(tokens):
             return True
         if any(token[0].isalnum() and token not in words.adverbs | words.fillers for token in tokens[:index]):
             return False
@@ -470,12 +520,13 @@ class _Support:
         return self._mentioned[place]
 
 
-def _asks(tokens: Sequence[str], words: _Words) -> bool:
-    """Returns True if a request asks for some action: it has such a verb, not only in a form that says it was done ("was it
-    deleted"), and it does not begin like a question for facts."""
+def _asked_for(tokens: Sequence[str], words: _Words) -> frozenset[Action]:
+    """Returns the classes of actions that a request asks for by a verb. None: it begins like a question for facts, or it has such
+    verbs only in forms that say it was done ("was it deleted")."""
     start = next((place for place, token in enumerate(tokens) if token not in words.polite), 0)
     if not words.questions.isdisjoint((*tokens[start : start + 1], "_".join(tokens[start : start + 2]))):
-        return False
+        return frozenset()
+    found: set[Action] = set()
     for place, token in enumerate(tokens):
         if token in words.forms:
             continue
@@ -484,11 +535,13 @@ def _asks(tokens: Sequence[str], words: _Words) -> bool:
             place == start or tokens[place - 1] in words.conjunctions or tokens[place - 1] in ("to", "please", "also")
         )
         for action in words.stems:
-            if _begins(plain, words.stems[action]) or _begins(plain, words.asks[action]):
-                return True
-            if is_verb and token in words.whole[action]:
-                return True
-    return False
+            if (
+                _begins(plain, words.stems[action])
+                or _begins(plain, words.asks[action])
+                or (is_verb and token in words.whole[action])
+            ):
+                found.add(action)
+    return frozenset(found)
 
 
 def _is_of(token: str, action: Action, words: _Words) -> bool:
@@ -529,7 +582,7 @@ def _mentioned(call: PastCall, words: _Words) -> frozenset[Action]:
     """Returns the classes of actions of which the arguments or the result of a call have a word."""
     text = f"{call.arguments[:_EVIDENCE]} {call.result[:_EVIDENCE]}".lower().replace("_", " ")
     found: set[Action] = set()
-    for token in set(_WORD.findall(text)):
+    for token in set(_WORD.findall(text)) - words.neutral:
         found.update(action for action, _ in words.forms.get(token, ()))
         plain = token.translate(_PLAIN)
         found.update(action for action, stems in words.stems.items() if _begins(plain, stems))
