@@ -63,6 +63,11 @@ _QUOTED = re.compile(
     r'```.*?```|`[^`\n]*`|"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|^[ \t]*>[^\n]*', re.MULTILINE | re.DOTALL
 )
 _QUOTE_SIGN = re.compile('[`"“„«>]')
+_GIVEN = re.compile(
+    r"\b(?:this|these|following|estos?|estas?|dies\w*|folgende\w*|ces?|cette|quest[aeio]|ist[ao]|seguinte)\b[^:\n]{0,40}:",
+    re.IGNORECASE,
+)
+"""The place of a request where a text is given: "shorten this paragraph: ..."."""
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLAIN = str.maketrans("áàâãäéèêëíìîïóòôõöúùûüçñ", "aaaaaeeeeiiiiooooouuuucn")
@@ -147,6 +152,7 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
     asked = _WORD.findall(evidence.asked[:_EVIDENCE].lower())
     writes = not words.writing.isdisjoint(asked)
     of_text = not words.texts.isdisjoint(asked)
+    is_given = _GIVEN.search(evidence.asked[:_EVIDENCE]) is not None
     rewords = not words.rewording.isdisjoint(asked)
     wanted = _asked_for(asked, words)
     support = _Support(evidence.calls, words)
@@ -157,7 +163,10 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
         if action == "any" and any(other.claim.action != "any" for other in statements):
             continue  # "Done! I've removed it." is one claim
         about_text = (
-            (statement.edits and (of_text or statement.names_text)) or (writes and statement.in_text) or rewords
+            rewords
+            or (writes and statement.in_text)
+            or (statement.edits and (of_text or statement.names_text))
+            or (statement.edits_words and is_given)
         )
         if about_text or action in before or (action == "run" and evidence.calls):
             continue
@@ -223,6 +232,8 @@ class _Words:
     past: frozenset[str]
     by: frozenset[str]
     that: frozenset[str]
+    nothing: frozenset[str]
+    acting: frozenset[str]
     refusals: frozenset[str]
     relative: frozenset[str]
     before: frozenset[str]
@@ -276,6 +287,8 @@ def _words() -> _Words:
         past=_set(words["past"]),
         by=_set(words["by"]),
         that=_set(words["that"]),
+        nothing=_set(words["nothing"]),
+        acting=_set(raw["tools"]["acting"]),
         refusals=_set(words["refusals"]),
         relative=_set(words["relative"]),
         before=_set(words["before"]),
@@ -344,7 +357,7 @@ def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool, ha
     names_text = has_code or lowered.endswith(":") or not words.texts.isdisjoint(tokens)
     of_itself = not words.itself.isdisjoint(tokens)
     for action, (voice, form) in _Reading(tokens, words, in_text=in_text).statements().items():
-        edits = _begins(form.translate(_PLAIN), words.edits)
+        edits = action == "any" or _begins(form.translate(_PLAIN), words.edits)
         if edits and of_itself:
             continue
         claim = Claim(text=shown, action=action)
@@ -390,6 +403,8 @@ class _Reading:
         begin = self._clause(index)
         clause = tokens[begin:index]
         if not words.hedges[language].isdisjoint(clause) or self._is_followed(index, words.that):
+            return None
+        if not words.nothing.isdisjoint(tokens[index + 1 : index + 4]):
             return None
         if self._is_speaker(index, begin, language):
             return "speaker"
@@ -454,6 +469,8 @@ class _Reading:
             has_now = not words.now.isdisjoint(tokens)
             if not {"ich", "wir"}.isdisjoint(auxiliaries):
                 return False
+        if language == "es" and auxiliaries & {"ha", "han"} and "se" in tokens[begin:index]:
+            return True
         weak, nothing = words.weak, frozenset[str]()
         if not weak.get(language, nothing).isdisjoint(auxiliaries):
             return not (is_past and language in ("fr", "it", "de"))  # their perfect tense also tells of other times
@@ -481,7 +498,7 @@ class _Reading:
             elif token not in self._words.fillers and (token[0].isalnum() or not place):
                 break
             place += 1
-        return place if is_done else 0
+        return place if is_done and (place == len(self._tokens) or not self._tokens[place - 1][0].isalnum()) else 0
 
 
 # --- the calls ------------------------------------------------------------------------------------------------------------
@@ -557,7 +574,7 @@ def _only_reads(call: PastCall, words: _Words) -> bool:
     if call.read_only is not None or not call.tool:
         return bool(call.read_only)
     name = _name_words(call.tool)
-    return bool(name) and name[0] in words.reading and words.conjunctions.isdisjoint(name) and "or" not in name
+    return bool(name) and name[0] in words.reading and words.acting.isdisjoint(name)
 
 
 def _name_words(name: str) -> list[str]:
