@@ -42,7 +42,7 @@ _OWN_BLOCKS = frozenset(
     }
 )
 """Types of blocks of an answer behind which no action of the provider can be."""
-_ERROR = re.compile(r"\s*(?:error\b|failed\b|\{\s*\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"))", re.IGNORECASE)
+_ERROR = re.compile(r"\s*(?:error\b|failed\b|\{\s*\"(?:error|is_?error)\"\s*:(?!\s*(?:null|false|\"\")))", re.IGNORECASE)
 """Beginning of a result that a client could not mark as an error, because its API has no mark for it."""
 
 
