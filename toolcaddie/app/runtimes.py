@@ -96,6 +96,7 @@ def runtime_of(
         policy=policy_of(settings, registry, parts),
         approval_expiry=duration_seconds(settings.approvals.expiry),
         programs=_programs(settings, registry, parts),
+        check_claims=settings.claims.check,
         approver=_approver(settings, registry, parts),
         middleware=all_of("middleware", settings.middleware, registry, parts),
         meta_tools=meta_tools,

@@ -83,7 +83,7 @@ def _status(record: EventRecord) -> int:
 
 
 def _severity(record: EventRecord, status: int) -> int:
-    if record.kind == "call_unknown":
+    if record.kind in ("call_unknown", "claims_unsupported"):
         return _MEDIUM
     return _LOW if status == _FAILURE else _INFORMATIONAL
 

@@ -39,6 +39,7 @@ from toolcaddie.core.events import (
     CallIntended,
     CallSettled,
     CallUnknown,
+    ClaimsUnsupported,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -396,6 +397,11 @@ def _run_resumed(event: RunResumed) -> Data:
     return {"status": "running", "principal": event.principal.id, "answered": event.answered[:_NAMES]}
 
 
+def _claims_unsupported(event: ClaimsUnsupported) -> Data:
+    """Data of what an answer says was done although no successful call supports it. `action`: the class of what was done."""
+    return {"claims": [{"action": claim.action, "text": _text(claim.text)} for claim in event.claims[:_NAMES]]}
+
+
 def _run_finished(event: RunFinished) -> Data:
     result = event.result
     return {
@@ -430,6 +436,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     LimitReached: _limit_reached,
     RunPaused: _run_paused,
     RunResumed: _run_resumed,
+    ClaimsUnsupported: _claims_unsupported,
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from toolcaddie.core.approval import Approval
+from toolcaddie.core.claims import Claim
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
@@ -194,6 +195,13 @@ class RunResumed(Struct, frozen=True, kw_only=True):
     """Ids of the calls that got a decision or a result."""
 
 
+class ClaimsUnsupported(Struct, frozen=True, kw_only=True):
+    """The answer says that something was done, although no call that could have done it succeeded. The end of the run follows."""
+
+    run_id: str
+    claims: tuple[Claim, ...]
+
+
 class RunFinished(Struct, frozen=True, kw_only=True):
     run_id: str
     result: RunResult
@@ -241,6 +249,7 @@ RunEvent = (
     | LimitReached
     | RunPaused
     | RunResumed
+    | ClaimsUnsupported
     | RunFinished
     | RunFailed
 )

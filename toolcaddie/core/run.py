@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolcaddie.core.catalog import View
+from toolcaddie.core.claims import Claim
 from toolcaddie.core.client import CallerClient
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
@@ -254,6 +255,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """For each digest of (tool, arguments, result) of the last round, the number of rounds in a row that contain it."""
     called: tuple[str, ...] = ()
     """Real tools run so far, in order."""
+    succeeded: tuple[str, ...] = ()
+    """Those of `called` with a successful call, each once."""
     taint: tuple[str, ...] = ()
     """Tools whose untrusted results the model has read, in this turn of the conversation or before."""
     waits_for: str = ""
@@ -285,6 +288,8 @@ class RunResult:
     provider: str = ""
     output: Any = None
     """The parsed answer, if the request has an output type."""
+    unsupported_claims: tuple[Claim, ...] = ()
+    """What the answer says was done although no call that could have done it succeeded. The text itself is unchanged."""
 
     @property
     def usage(self) -> Usage:

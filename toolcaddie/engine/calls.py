@@ -52,7 +52,7 @@ async def make_calls(run: Run, made: Made) -> Made:
     outcomes = await _run_admitted(run, state, admitted, outcomes)
     called = tuple(call.tool.name for call in admitted.values())
     state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
-    state = _tainted(state, admitted, outcomes)
+    state = _with_succeeded(_tainted(state, admitted, outcomes), admitted, outcomes)
     if refused:
         await run.record.store(replace(state, pending=tuple(outcomes)))
         raise await calls_are_over(run)
@@ -110,7 +110,7 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
     acted = tuple(call.tool.name for call in batch.acted())
     outcomes = batch.outcomes()
     state = replace(state, pending=tuple(outcomes), calls=state.calls + len(acted), called=(*state.called, *acted))
-    await run.record.store(_tainted(state, batch.admitted, outcomes))
+    await run.record.store(_with_succeeded(_tainted(state, batch.admitted, outcomes), batch.admitted, outcomes))
 
 
 def _tainted(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
@@ -118,6 +118,14 @@ def _tainted(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequen
     names = (call.tool.name for index, call in admitted.items() if call.tool.untrusted and outcomes[index].result)
     taint = tuple(dict.fromkeys((*state.taint, *names)))
     return state if taint == state.taint else replace(state, taint=taint)
+
+
+def _with_succeeded(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
+    """Returns the state with the tools that have a successful call."""
+    results = ((call.tool.name, outcomes[index].result) for index, call in admitted.items())
+    names = (name for name, result in results if result is not None and result.success)
+    succeeded = tuple(dict.fromkeys((*state.succeeded, *names)))
+    return state if succeeded == state.succeeded else replace(state, succeeded=succeeded)
 
 
 def _runs_concurrently(run: Run, admitted: Mapping[int, Admitted]) -> bool:

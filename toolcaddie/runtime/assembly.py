@@ -121,6 +121,7 @@ class Assembly:
         output: Any = None,
         dependencies: Sequence[Any] = (),
         programs: Interpreter | Programs | str | None = None,
+        check_claims: bool = True,
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
         **unknown: Never,
@@ -211,7 +212,7 @@ class Assembly:
             bus.add_sink(learning.sink)
         background, shutdown = Background(), threading.Event()
         conversations = Conversations(stored, background, clock=clock, ttl=approval_expiry)
-        ending = Ending(conversations=conversations, background=background)
+        ending = Ending(conversations=conversations, background=background, check_claims=check_claims)
         runs = StoredRuns(stored, ttl=approval_expiry)
         if config is not None:
             warn_of_tools(config, source.snapshot())

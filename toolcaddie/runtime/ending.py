@@ -1,4 +1,5 @@
-"""Ends a run: stores it if it can be resumed, stores its conversation, and emits the event that records the end."""
+"""Ends a run: marks what its answer says was done and was not, stores the run if it can be resumed, stores its conversation, and
+emits the event that records the end."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from toolcaddie.core.catalog import View
-from toolcaddie.core.events import Emit, RunFinished, RunPaused
+from toolcaddie.core.events import ClaimsUnsupported, Emit, RunFinished, RunPaused
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.runtime.background import Background
+from toolcaddie.runtime.claims import with_claims
 from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.coverage import sends_everything
 from toolcaddie.runtime.output import Output
@@ -24,6 +26,8 @@ class Ending:
 
     conversations: Conversations
     background: Background
+    check_claims: bool = True
+    """True: claims of an answer that no call supports are marked."""
 
     async def end(
         self,
@@ -54,6 +58,10 @@ class Ending:
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
         await self._keep_conversation(request, result, view, setup)
+        if self.check_claims:
+            result = with_claims(result, view)
+            if result.unsupported_claims:
+                await emit(ClaimsUnsupported(run_id=result.run_id, claims=result.unsupported_claims))
         await emit(RunFinished(run_id=result.run_id, result=result))
         if claim is not None and not waits:
             self.background.begin(claim.forget())

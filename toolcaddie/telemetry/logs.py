@@ -21,6 +21,7 @@ from toolcaddie.core.events import (
     CallFinished,
     CallSettled,
     CallUnknown,
+    ClaimsUnsupported,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -165,6 +166,7 @@ class StructlogSink:
             CallUnknown: self._unknown,
             CallSettled: self._settled,
             LimitReached: self._limit,
+            ClaimsUnsupported: self._claims,
             RunPaused: self._paused,
             RunFinished: self._finished,
             RunFailed: self._failed,
@@ -329,6 +331,9 @@ class StructlogSink:
 
     def _limit(self, event: LimitReached) -> None:
         self._log.warning("limit_reached", run=event.run_id, limit=event.limit, detail=event.detail)
+
+    def _claims(self, event: ClaimsUnsupported) -> None:
+        self._log.warning("claims_unsupported", run=event.run_id, actions=[claim.action for claim in event.claims])
 
     def _paused(self, event: RunPaused) -> None:
         waiting = [item.call.name for item in event.state.pending if item.waiting]

@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
+    ClaimsUnsupported,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -59,6 +60,7 @@ class PrometheusSink:
             CallDecided: self._decided,
             CallFinished: self._called,
             LimitReached: self._limit,
+            ClaimsUnsupported: self._claims,
             RunPaused: lambda event: self._ended(event.run_id, "pending", event.state),
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
             RunFailed: self._failed,
@@ -111,6 +113,9 @@ class PrometheusSink:
             "tokens",
             "Tokens as providers count them. Input includes cached and written, output includes reasoning.",
             "kind",
+        )
+        self.unsupported_claims = counter(
+            "unsupported_claims", "Sentences of answers which say that something was done that no call did.", "action"
         )
         self.limits = counter("limits_reached", "Runs that reached a limit.", "limit")
 
@@ -195,6 +200,10 @@ class PrometheusSink:
 
     def _limit(self, event: LimitReached) -> None:
         self.limits.labels(event.limit).inc()
+
+    def _claims(self, event: ClaimsUnsupported) -> None:
+        for claim in event.claims:
+            self.unsupported_claims.labels(claim.action).inc()
 
     def _ended(self, run_id: str, status: str, state: RunState | None) -> None:
         """Counts a run that has ended or paused. `state` None: it failed before there was a state."""

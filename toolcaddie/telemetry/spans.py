@@ -12,6 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, Trac
 
 from toolcaddie.core.events import (
     CallFinished,
+    ClaimsUnsupported,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -77,6 +78,7 @@ class OpenTelemetrySink:
             MetaCalled: self._meta,
             CallFinished: self._called,
             LimitReached: self._limit,
+            ClaimsUnsupported: self._claims,
             RunPaused: lambda event: self._ended(event.run_id, "pending"),
             RunFinished: self._finished,
             RunFailed: self._failed,
@@ -168,6 +170,11 @@ class OpenTelemetrySink:
         run = self._runs.get(event.run_id)
         if run is not None:
             run.span.add_event("limit_reached", {"limit": event.limit})
+
+    def _claims(self, event: ClaimsUnsupported) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            run.span.add_event("claims_unsupported", {"actions": [claim.action for claim in event.claims]})
 
     def _finished(self, event: RunFinished) -> None:
         run = self._runs.get(event.run_id)

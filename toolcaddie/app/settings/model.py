@@ -241,6 +241,13 @@ class AuditSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Variables whose values are removed from all records, in addition to the secrets that other settings name."""
 
 
+class ClaimSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Claims: sentences of an answer which say that something was done."""
+
+    check: bool = True
+    """True: those that no successful call supports are marked. The answer itself never changes."""
+
+
 ApprovalAnswer = Literal["inbox", "run", "deny"]
 
 
@@ -325,6 +332,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database_url: str = DEFAULT_DATABASE
     storage: StorageSettings = StorageSettings()
     audit: AuditSettings = AuditSettings()
+    claims: ClaimSettings = ClaimSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()

@@ -22,7 +22,7 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, prin
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, note_warnings, opened, questions_of, require_model, run_json
+from toolcaddie.doors.cli.run import answer, note_claims, note_warnings, opened, questions_of, require_model, run_json
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 
@@ -128,6 +128,8 @@ class _Chat:
             if self._json:
                 degraded = self._parts.runtime.degraded
                 print_json({**run_json(result, steps.progress), "degraded": degraded}, one_line=True)
+            else:
+                note_claims(result)
         self._selection = steps.progress.selection or self._selection
         if steps.progress.delivery is not None:
             self._sent_names = tuple(tool.name for tool in steps.progress.delivery.tools)

@@ -25,9 +25,11 @@ from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json
+
+_CLAIM_SHOWN = 160
 
 
 @click.command(
@@ -70,7 +72,16 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
         return
     if not live:
         echo(result.text)
+    note_claims(result)
     note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
+
+
+def note_claims(result: RunResult) -> None:
+    """Prints a remark for each sentence of the answer which says that something was done that no call did."""
+    for claim in result.unsupported_claims:
+        note(
+            f"not verified: no successful call of this conversation could have done this: {shortened(claim.text, _CLAIM_SHOWN)}"
+        )
 
 
 @contextmanager
@@ -187,6 +198,7 @@ def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:
             "written_tokens": usage.written_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
         },
+        "unsupported_claims": result.unsupported_claims,
         "attempts": [attempt_json(attempt) for attempt in progress.attempts],
         "selection": {
             "categories": selection.categories if selection else (),

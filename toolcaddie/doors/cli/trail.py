@@ -210,6 +210,11 @@ def _resume_sentence(data: Data) -> str:
     return f"by {data['principal']}" + (f", with an answer for {_names(answered_names)}" if answered_names else "")
 
 
+def _claims_sentence(data: Data) -> str:
+    claims = "; ".join(f"{claim['action']}: {claim['text']}" for claim in data["claims"])
+    return f"no successful call supports: {claims}"
+
+
 def _end_sentence(data: Data) -> str:
     return f"{data['status']}: {data['text']}"
 
@@ -236,6 +241,7 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "limit_reached": _limit_sentence,
     "run_paused": _pause_sentence,
     "run_resumed": _resume_sentence,
+    "claims_unsupported": _claims_sentence,
     "run_finished": _end_sentence,
     "run_failed": _failure_sentence,
 }

@@ -29,7 +29,7 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, note_degraded, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, note_skipped_classifier
 from toolcaddie.doors.cli.tools import name_advice
@@ -37,6 +37,7 @@ from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.explain import Explanation
 
 _NOT_LISTED = "not listed"
+_CLAIM_SHOWN = 160
 """The stage of a tool that the trail of a run does not mention. Other stages name the step of the selection that decided about
 the tool."""
 
@@ -157,9 +158,16 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
             _refuse_unknown(tool, settings, selection)
         print_json(record) if as_json else _print_tool_of_run(record)
     elif as_json:
-        print_json({"run_id": events[0].run_id, **selection})
+        print_json({"run_id": events[0].run_id, **selection, "unsupported_claims": _claims(events)})
     else:
         _print_run(selection)
+        for claim in _claims(events):
+            note(f"not verified: no successful call could have done this: {shortened(claim['text'], _CLAIM_SHOWN)}")
+
+
+def _claims(events: Sequence[EventRecord]) -> Sequence[Mapping[str, Any]]:
+    """Returns what the answer says was done although no successful call supports it."""
+    return [claim for event in events if event.kind == "claims_unsupported" for claim in event.data["claims"]]
 
 
 def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any]) -> None:

@@ -379,6 +379,7 @@ class ModelHandler:
         reply = reply_of(result, self._wire)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
+        headers |= _claim_headers(result)
         body = self._wire.write_reply(reply, head)
         await self._answered(exchange, envelope, request.principal, body)
         await exchange.answer(200, body, headers)
@@ -424,7 +425,8 @@ class ModelHandler:
         shown = bool(reply.message.native) and deltas.passed_events
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
-            await exchange.start(200, STREAM_HEADERS | _report_headers(run_id, selection, sent_count))
+            headers = _report_headers(run_id, selection, sent_count) | _claim_headers(result)
+            await exchange.start(200, STREAM_HEADERS | headers)
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
@@ -455,6 +457,13 @@ def _report_headers(run_id: str, selection: Selection, sent_count: int) -> dict[
     if selection.shadowed:
         headers["x-toolcaddie-shadowed"] = ",".join(selection.shadowed[:50])
     return headers
+
+
+def _claim_headers(result: RunResult) -> dict[str, str]:
+    """Returns the header that marks an answer which says that something was done that no call did: the classes of what was done,
+    such as `destroy,send`. A stream has it only if its whole text came at the end; the trail has it always."""
+    actions = dict.fromkeys(claim.action for claim in result.unsupported_claims)
+    return {"x-toolcaddie-unsupported-claims": ",".join(actions)} if actions else {}
 
 
 def _result_of(event: RunFinished | RunPaused) -> RunResult:
