@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, calls, say
+from toolcaddie.util.user import user_name
 
 
 @tool(destructive=True)
@@ -45,7 +45,7 @@ def test_questions_are_listed_shown_and_answered(toolcaddie: CommandLine, run_id
     assert 'name: "john"' in toolcaddie.ok("approvals", "show", john)
     assert f"approved remove ({john})" in toolcaddie.ok("approvals", "approve", john, "--reason", "by phone")
     (refused,) = toolcaddie.json("approvals", "deny", jane)["approvals"]
-    assert (refused["status"], refused["answered_by"]["id"]) == ("refused", getpass.getuser())
+    assert (refused["status"], refused["answered_by"]["id"]) == ("refused", user_name())
     assert toolcaddie.json("approvals", "list")["approvals"] == []
 
 
@@ -76,14 +76,25 @@ def test_one_question_that_is_closed_leaves_the_others_open(toolcaddie: CommandL
 
 def test_who_may_not_approve_is_refused(toolcaddie: CommandLine, run_id: str) -> None:
     (toolcaddie.home / "toolcaddie.toml").write_text('[policy]\napprovers = ["role:manager"]\n')
-    assert f"{getpass.getuser()} may not approve calls of remove (rule approvers" in toolcaddie.refused(
+    assert f"{user_name()} may not approve calls of remove (rule approvers" in toolcaddie.refused(
         "approvals", "approve", "--run", run_id
     )
     assert len(toolcaddie.json("approvals", "list")["approvals"]) == 2
 
 
+def test_variables_of_the_environment_do_not_make_somebody_an_approver(
+    toolcaddie: CommandLine, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text('[policy]\napprovers = ["boss"]\n')
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "boss")
+    refusal = toolcaddie.refused("approvals", "approve", "--run", run_id)
+    assert f"{user_name()} may not approve calls of remove" in refusal
+    assert "boss" not in refusal
+
+
 def test_nobody_approves_a_call_of_their_own(toolcaddie: CommandLine) -> None:
-    own = asyncio.run(_waits("john", asker=getpass.getuser()))
+    own = asyncio.run(_waits("john", asker=user_name()))
     assert "nobody approves a call of their own" in toolcaddie.refused("approvals", "approve", "--run", own)
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_cli_serve import _serving
 
 from tests.doors.commandline import CommandLine
+from toolcaddie.util.user import user_name
 
 FILE = Path("toolcaddie-data") / "toolcaddie.sqlite"
 
@@ -55,7 +56,7 @@ def test_prune_removes_what_is_older_and_says_how_much(used: CommandLine) -> Non
     assert [run["message"] for run in used.json("trail")["runs"]] == ["hello"]
     (record,) = used.json("db", "stats")["prunings"]
     assert (record["runs"], record["events"]) == (2, would["rows"])
-    assert record["by"].endswith("toolcaddie db prune")
+    assert record["by"] == f"{user_name()}: toolcaddie db prune"
 
 
 @pytest.mark.parametrize("age", ["90", "-1d", "d", "0d", "1y", "", "off"])

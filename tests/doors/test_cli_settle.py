@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.util.user import user_name
 
 STARTED: list[str] = []
 
@@ -76,8 +76,9 @@ def interrupted(toolcaddie: CommandLine) -> CommandLine:
     ],
 )
 def test_a_person_settles_a_call_and_the_model_reads_it(
-    interrupted: CommandLine, answer: str, words: str, text: str, state: str
+    interrupted: CommandLine, answer: str, words: str, text: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LOGNAME", "boss")  # a variable is not the person
     (unknown,) = interrupted.json("runs", "unknown")["calls"]
     assert (unknown["run_id"], unknown["id"], unknown["name"], unknown["arguments"]) == (
         "r",
@@ -92,7 +93,7 @@ def test_a_person_settles_a_call_and_the_model_reads_it(
     assert shown == f"book {words} (r, c1)\n"
     assert interrupted.json("runs", "unknown")["calls"] == []
     assert interrupted.json("runs", "r")["calls"][0]["state"] == state
-    assert f"book {words}, says {getpass.getuser()}: on the list" in interrupted.ok("trail", "r")
+    assert f"book {words}, says {user_name()}: on the list" in interrupted.ok("trail", "r")
     assert asyncio.run(_resumed()).endswith(text)
     assert STARTED == ["room 7"]
 

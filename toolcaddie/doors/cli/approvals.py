@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from toolcaddie.doors.cli.output import json_option, local_time, note, print_jso
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.registry import Registry
 from toolcaddie.util.text import visible_line
+from toolcaddie.util.user import user_name
 
 _ARGUMENTS_SHOWN = 80
 _ALL = sys.maxsize
@@ -196,7 +196,7 @@ async def _answers(
     settings: Settings, tenant: str, approval_ids: Sequence[str], run_id: str | None, *, approved: bool, reason: str
 ) -> Sequence[Answered]:
     """Answers the questions in the name of the operating system's user: all of them, or none if one cannot be answered."""
-    by = Principal(id=getpass.getuser(), tenant=tenant, channel="command line")
+    by = Principal(id=user_name(), tenant=tenant, channel="command line")
     async with _stored(settings) as approvals:
         if run_id is not None:
             waiting = await approvals.list(tenant, status="open", limit=_ALL)

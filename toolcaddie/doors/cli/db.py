@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ from toolcaddie.doors.cli.output import counted, json_option, local_time, note, 
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned, Statistics
+from toolcaddie.util.user import user_name
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def prune(
     async def removal(database: Database) -> Pruned:
         if dry_run:
             return await database.retention.prunable(seconds)
-        report = await database.retention.prune(seconds, by=f"{_user()}: toolcaddie db prune", batch=_BATCH)
+        report = await database.retention.prune(seconds, by=f"{user_name()}: toolcaddie db prune", batch=_BATCH)
         if shrink:
             await database.shrink()
         return report
@@ -104,14 +104,6 @@ def _seconds(age: str) -> float:
     if seconds is None:
         raise click.BadParameter('"off" removes nothing; write an age such as 90d', param_hint="--older-than")
     return seconds
-
-
-def _user() -> str:
-    """Returns the name of the user at the terminal, for the record of a removal."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # in a container the user may have no name
-        return "unknown"
 
 
 def _rows(statistics: Statistics) -> list[tuple[str, str, str]]:

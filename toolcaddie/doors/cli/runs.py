@@ -4,7 +4,6 @@ outcome is unknown."""
 from __future__ import annotations
 
 import asyncio
-import getpass
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
 from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.util.user import user_name
 
 CallState = Literal["under way", "done", "failed", "unknown"]
 
@@ -264,7 +264,7 @@ async def _settled(settings: Settings, run_id: str, call_id: str, finding: Findi
     async with opened(settings) as database:
         await database.leases.own()  # settles the runs of processes that are gone
         settling = Settling(database.events, StoredRuns(database.store), Trail(database.events).emit)
-        return await settling.settle(run_id, call_id, finding, by=Principal(id=getpass.getuser()))
+        return await settling.settle(run_id, call_id, finding, by=Principal(id=user_name()))
 
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
