@@ -64,7 +64,10 @@ def test_a_key_seals_the_trail_and_nothing_runs_without_it(used: CommandLine, mo
     monkeypatch.setenv("TRAIL_KEY", "k" * 40)
     refused = used("run", "hello", "--catalog", "gym")
     assert (refused.exit_code, "toolcaddie audit rekey" in refused.stderr) == (1, True)
-    assert used.json("audit", "rekey")["rows"] > 0
+    assert "a key has sealed this trail before, it is forged" in used("audit", "verify").stdout
+    refused = used("audit", "rekey")
+    assert (refused.exit_code, "--accept-unsealed" in refused.stderr) == (1, True)
+    assert used.json("audit", "rekey", "--accept-unsealed")["rows"] > 0
     used.ok("run", "hello", "--catalog", "gym")
     assert "sealed with a key" in used.ok("audit", "verify")
     monkeypatch.delenv("TOOLCADDIE_AUDIT_KEY_ENV")
@@ -72,6 +75,35 @@ def test_a_key_seals_the_trail_and_nothing_runs_without_it(used: CommandLine, mo
     assert used("audit", "verify").exit_code == 1
     used.ok("audit", "rekey", "--from-env", "TRAIL_KEY")
     assert "sealed without a key" in used.ok("audit", "verify")
+
+
+def test_a_trail_gets_its_first_key_with_an_anchor_of_before(
+    used: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads = tmp_path / "heads.jsonl"
+    heads.write_text("")
+    assert "has no anchor" in used("audit", "verify", "--anchor", heads).stderr
+    used.ok("audit", "anchor", heads)
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    assert "sealed again" in used.ok("audit", "rekey", "--anchor", heads)
+    assert "sealed with a key" in used.ok("audit", "verify")
+
+
+def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(
+    toolcaddie: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    toolcaddie.ok("run", "hello", "--catalog", "gym")
+    toolcaddie.ok("audit", "anchor", tmp_path / "heads.jsonl")
+    change(toolcaddie.home, "delete from events")
+    change(toolcaddie.home, "update trail_head set position = 0, link = x'', key_id = '', seal = x''")
+    done = toolcaddie("audit", "verify")
+    assert (done.exit_code, "wrote it anew" in done.stdout) == (1, True)
+    assert toolcaddie("run", "hello", "--catalog", "gym").exit_code == 1
+    assert toolcaddie("audit", "rekey").exit_code == 1
+    assert toolcaddie("audit", "rekey", "--anchor", tmp_path / "heads.jsonl").exit_code == 1
 
 
 def test_the_trail_is_exported_by_run_principal_and_time(used: CommandLine, tmp_path: Path) -> None:

@@ -200,13 +200,101 @@ async def test_a_process_without_the_key_writes_nothing(url: str) -> None:
 async def test_the_key_of_a_trail_can_be_changed(url: str) -> None:
     await written(url)
     async with Database(url, audit_key=KEY) as database:
-        assert await database.audits.rekey(None) == 9
+        with pytest.raises(StorageError, match="--accept-unsealed"):
+            await database.audits.rekey(None)
+        assert await database.audits.rekey(None, accept_unsealed=True) == 9
     async with Database(url, audit_key=OTHER) as database:
         assert await database.audits.rekey(KEY) == 9
         write(database, "d")
         await database.events.flush()
     assert (await check(url, key=OTHER)).changes == []
     assert (await check(url, key=KEY)).changes_total == 1
+
+
+EMPTY = "update trail_head set link = {nothing}, key_id = '', seal = {nothing}"
+FORGERIES = {
+    "rows made older than the chain": (
+        "update events set link = null, data = '{}'",
+        f"{EMPTY}, first = 10, position = 9",
+    ),
+    "as before, with an invented row": (
+        "update events set link = null, data = '{}'",
+        "insert into events select 10, run_id, 4, at, kind, data, null from events where id = 9",
+        f"{EMPTY}, first = 11, position = 10",
+    ),
+    "all rows removed": ("delete from events", f"{EMPTY}, position = 0"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(url: str, forgery: str) -> None:
+    await written(url, key=KEY)
+    async with Database(url, audit_key=KEY) as database:
+        anchor = await database.audits.anchor()
+    nothing = "x''" if url.startswith("sqlite") else "''::bytea"
+    change(url, *(statement.replace("{nothing}", nothing) for statement in FORGERIES[forgery]))
+    for anchors in ([], [anchor]):
+        (found,) = (await check(url, anchors, key=KEY)).changes
+        assert "somebody who does not have the key wrote it anew" in found.what
+    async with Database(url, audit_key=KEY) as database:
+        with pytest.raises(AuditError, match="sealed without a key"):
+            await database.events.check()
+        with pytest.raises(StorageError, match="--accept-unsealed"):
+            await database.audits.rekey(None)
+        with pytest.raises(StorageError, match="does not pass the check"):
+            await database.audits.rekey(None, anchors=[anchor])
+
+
+async def test_rows_taken_out_of_a_chain_without_a_key_show_by_an_anchor(url: str) -> None:
+    await written(url)
+    async with Database(url) as database:
+        anchor = await database.audits.anchor()
+    nothing = "x''" if url.startswith("sqlite") else "''::bytea"
+    for statement in FORGERIES["as before, with an invented row"]:
+        change(url, statement.replace("{nothing}", nothing))
+    async with Database(url) as database:
+        (found,) = (await database.audits.verify([anchor])).changes
+        assert "rows were taken out of the chain" in found.what
+        write(database, "next")
+        await database.events.flush()
+        assert (await database.audits.verify([anchor])).changes_total == 1
+
+
+async def test_a_trail_gets_its_first_key_with_an_anchor_of_before(url: str) -> None:
+    await written(url)
+    async with Database(url) as database:
+        anchor = await database.audits.anchor()
+    async with Database(url, audit_key=KEY) as database:
+        assert await database.audits.rekey(None, anchors=[anchor]) == 9
+        assert (await database.audits.verify()).changes == []
+
+
+async def test_a_new_database_needs_no_step_before_its_first_process_has_a_key(url: str) -> None:
+    async with Database(url, audit_key=KEY) as database:
+        await database.events.check()
+        anchor = await database.audits.anchor()
+        report = await database.audits.verify([anchor])
+        assert (report.changes, report.keyed, report.anchors, report.position) == ([], True, 1, 0)
+    async with Database(url) as database:
+        with pytest.raises(AuditError, match=r"set audit\.key_env"):
+            await database.events.check()
+    await written(url, key=KEY)
+    assert (await check(url, [anchor], key=KEY)).changes == []
+
+
+async def test_an_anchor_whose_row_was_pruned_is_counted_and_not_compared(url: str, clock: Clock) -> None:
+    async with Database(url, clock=clock) as database:
+        write(database, "old", clock.now - 100 * DAY)
+        await database.events.flush()
+        inner, last = await database.audits.anchor(), None
+        write(database, "older", clock.now - 100 * DAY)
+        await database.events.flush()
+        last = await database.audits.anchor()
+        write(database, "young", clock.now)
+        await database.events.flush()
+        await database.retention.prune(90 * DAY, by="ann")
+        report = await database.audits.verify([inner, last])
+    assert (report.changes, report.anchors, report.anchors_pruned) == ([], 1, 1)
 
 
 @asynccontextmanager
@@ -256,7 +344,7 @@ async def test_rekeying_keeps_the_records_of_prunings(url: str, clock: Clock) ->
     async with pruned(url, clock):
         pass
     async with Database(url, audit_key=KEY) as database:
-        await database.audits.rekey(None)
+        await database.audits.rekey(None, accept_unsealed=True)
         assert (await database.audits.verify()).changes == []
 
 
@@ -278,6 +366,11 @@ async def test_rows_of_before_the_chain_are_not_reported_as_changed(file_url: st
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         other.executescript(f"{WITHOUT_CHAIN} update {VERSION_TABLE} set version_num = '0006'")
     async with Database(file_url, audit_key=KEY, clock=clock) as database:
+        (refused,) = (await database.audits.verify()).changes
+        assert "rekey" in refused.what
+        with pytest.raises(AuditError, match="rekey"):
+            await database.events.check()
+        assert await database.audits.rekey(None, accept_unsealed=True) == 0
         assert (await database.audits.verify()).changes == []
         write(database, "new", clock.now)
         await database.events.flush()

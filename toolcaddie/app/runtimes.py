@@ -170,7 +170,7 @@ def offline(settings: Settings) -> Runtime:
     """
     store: Store | None = None
     if settings.embedding.embedder is not None:
-        store = _with_database("vectors_kept").StoreOnDemand(settings.database_url)
+        store = _with_database("vectors_kept").StoreOnDemand(settings)
     registry, parts = Registry(), host_parts(settings, store)
     provider = Unasked(asked_of(settings)[0])
     runtime = runtime_of(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
+from toolcaddie.app.auditing import audit_key
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
@@ -55,7 +56,7 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
     if not settings.learning.from_trail or not _exists(settings.database_url):
         await runtime.learn(await past_entries(runtime, settings, requests))
         return
-    async with Database(settings.database_url) as database:
+    async with Database(settings.database_url, audit_key=audit_key(settings.audit)) as database:
         await runtime.learn(await past_entries(runtime, settings, requests, database.events))
 
 

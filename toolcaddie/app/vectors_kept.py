@@ -4,24 +4,28 @@ needs the vectors of its catalog once and then exits."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
+from toolcaddie.app.auditing import audit_key
+from toolcaddie.app.settings import Settings
 from toolcaddie.core.storage import DocumentPage, LogEntry
 from toolcaddie.storage.database import Database
 
 
 class StoreOnDemand:
-    """Stores documents in the database at `url`, which each call opens and closes. So a lease ends with the call that takes it.
-    It implements `ports.Store`."""
+    """Stores documents in the database of the settings, which each call opens and closes. So a lease ends with the call that
+    takes it. It implements `ports.Store`. Raises `ConfigError` if the key of the trail is missing."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, settings: Settings) -> None:
+        # With the key, because the first process of a database seals its trail.
+        self._database = partial(Database, settings.database_url, audit_key=audit_key(settings.audit))
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.get(kind, key)
 
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.get_many(kind, keys)
 
     async def put(
@@ -34,11 +38,11 @@ class StoreOnDemand:
         urgent: bool = True,
         owner: int | None = None,
     ) -> None:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             await database.store.put(kind, key, value, ttl=ttl, urgent=urgent, owner=owner)
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             await database.store.put_many(kind, values, ttl=ttl)
 
     async def compare_and_set(
@@ -51,29 +55,29 @@ class StoreOnDemand:
         ttl: float | None = None,
         owner: int | None = None,
     ) -> bool:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.compare_and_set(kind, key, value, expected=expected, ttl=ttl, owner=owner)
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.delete(kind, key, owner=owner)
 
     async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.scan(kind, prefix=prefix, cursor=cursor, limit=limit)
 
     async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.append(stream, values, owner=owner)
 
     async def read(self, stream: str, *, after: int = 0, limit: int = 1_000) -> Sequence[LogEntry]:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.read(stream, after=after, limit=limit)
 
     async def lease(self) -> int:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.lease()
 
     async def holds(self, number: int) -> bool:
-        async with Database(self._url) as database:
+        async with self._database() as database:
             return await database.store.holds(number)

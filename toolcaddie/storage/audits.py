@@ -18,7 +18,7 @@ from toolcaddie.storage.journal import record_of
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.seals import Gap, Sealer
 from toolcaddie.storage.tables import events, runs, trail_gaps
-from toolcaddie.storage.verification import Anchor, Verification, anchor, verify
+from toolcaddie.storage.verification import Anchor, Change, Verification, anchor, verify
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
@@ -75,10 +75,17 @@ class Audits:
         """Returns the present end of the trail. Raises `ChainError` if the head was changed."""
         return await self._reader.snapshot(partial(anchor, sealer=self._sealer, now=self._clock()))
 
-    async def rekey(self, old_key: bytes | None) -> int:
+    async def rekey(
+        self, old_key: bytes | None, *, anchors: Sequence[Anchor] = (), accept_unsealed: bool = False
+    ) -> int:
         """Checks the trail with the old key (None: no key), then links and seals it again with the key of this database. Returns
-        the number of rows. Raises `ChainError` if the check finds a change."""
-        work = partial(_rekey, old=Sealer(old_key), new=self._sealer)
+        the number of rows.
+
+        A trail that gets its first key passes that check even if somebody wrote it anew, so it needs `anchors` that were made
+        before, or `accept_unsealed`, the word of the caller that nobody did. Raises `ChainError` if the check finds a change, or
+        if both are missing.
+        """
+        work = partial(_rekey, old=Sealer(old_key), new=self._sealer, anchors=anchors, accept_unsealed=accept_unsealed)
         return await outcome(self._writer.submit(work, last=True))
 
     async def rows(self, query: RowQuery | None = None) -> AsyncIterator[TrailRow]:
@@ -113,13 +120,18 @@ _CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
 }
 
 
-def _rekey(connection: Connection, *, old: Sealer, new: Sealer) -> int:
+def _rekey(
+    connection: Connection, *, old: Sealer, new: Sealer, anchors: Sequence[Anchor], accept_unsealed: bool
+) -> int:
     head, _ = read_head(connection, lock=True)
-    report = verify(connection, old)
+    report = verify(connection, old, anchors)
     if report.changes:
-        raise ChainError(f"the trail does not pass the check with the old key: {report.changes[0].what}")
-    if head.is_empty:
-        return 0
+        raise ChainError(f"the trail does not pass the check with the old key: {_told(report.changes[0])}")
+    if new.key_id and not old.key_id and not accept_unsealed and not report.anchors:
+        raise ChainError(
+            "the trail is sealed without a key, so anybody who can write the database may have written it anew; compare it "
+            "with an anchor that was made before (`--anchor FILE`), or say that you trust it as it is (`--accept-unsealed`)"
+        )
     gaps = {row.first: Gap(first=row.first, last=row.last, link=bytes(row.link)) for row in connection.execute(_GAPS)}
     position, link = head.first - 1, new.start(head.trail, head.first)
     statement = select(events).where(events.c.id > bindparam("after")).order_by(events.c.id).limit(_PAGE)
@@ -139,3 +151,7 @@ def _rekey(connection: Connection, *, old: Sealer, new: Sealer) -> int:
         _RESEAL.execute(connection, seals)
     write_head(connection, replace(head, position=position, link=link, key_id=new.key_id), new)
     return report.checked
+
+
+def _told(change: Change) -> str:
+    return change.what if change.row is None else f"row {change.row} {change.what}"

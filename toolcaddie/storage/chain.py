@@ -58,14 +58,19 @@ class Chain:
         _INSERT.execute(connection, linked)
         write_head(connection, replace(head, position=position, link=link, key_id=self._sealer.key_id), self._sealer)
 
+    def begin(self, connection: Connection) -> None:
+        """Seals the head of a new database, so that nobody without the key can put an empty chain in the place of this one."""
+        head, _ = read_head(connection)
+        write_head(connection, self._sealer.begun(head), self._sealer)
+
     def lock(self, connection: Connection) -> Head:
         """Returns the head. No other process can add or prune rows until the transaction ends.
 
         Raises `ChainError` if the head was changed by another program than Toolcaddie: a new row would cover that up.
         """
         head, seal = read_head(connection, lock=True)
-        if head.is_empty:
-            head = replace(head, link=self._sealer.start(head.trail, head.first), key_id=self._sealer.key_id)
+        if head.is_unsealed and not seal and not self._sealer.key_id:
+            head = self._sealer.begun(head)
         elif head.key_id != self._sealer.key_id:
             raise ChainError(key_refusal(head.key_id, self._sealer.key_id))
         elif not same(seal, self._sealer.head(head)):
@@ -152,8 +157,10 @@ def key_refusal(of_head: str, own: str) -> str:
         return f"the trail is sealed with key {of_head}; set audit.key_env to the variable that holds this key"
     if not of_head:
         return (
-            f"the trail is sealed without a key, and audit.key_env names key {own}; stop all processes and run "
-            "`toolcaddie audit rekey` once"
+            f"the trail is sealed without a key, and audit.key_env names key {own}: either it is older than the key, or "
+            "somebody who does not have the key wrote it anew. If a key has sealed this trail before, it is forged: put back "
+            "a copy. If none has, stop all processes and run `toolcaddie audit rekey --anchor FILE`, or "
+            "`toolcaddie audit rekey --accept-unsealed` if there is no anchor of it"
         )
     return (
         f"the trail is sealed with key {of_head}, and audit.key_env names key {own}; name the right variable, or change "

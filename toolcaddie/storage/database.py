@@ -99,7 +99,7 @@ class Database:
             else Writer(self._relaxed.execution_options(**{_WRITES: True}), check=self._check)
         )
         sealer = Sealer(audit_key)
-        chain = Chain(sealer)
+        chain = self._chain = Chain(sealer)
         settle = partial(settle_runs, chain=chain, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader, self.leases, chain)
@@ -162,7 +162,8 @@ class Database:
                 _make_file(path)
             with self._writing.begin() as connection:
                 _lock_migrations(connection)
-                upgrade(connection)
+                if upgrade(connection):
+                    self._chain.begin(connection)
                 self._check()
         except OSError as error:
             raise ConfigError(

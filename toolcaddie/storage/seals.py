@@ -13,6 +13,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from toolcaddie.util.replacing import replace
+
 MIN_KEY = 32
 """Smallest length of a key in bytes."""
 
@@ -34,8 +36,10 @@ class Head:
     """Short name of the key; empty: the hashes are made without a key."""
 
     @property
-    def is_empty(self) -> bool:
-        return self.position < self.first
+    def is_unsealed(self) -> bool:
+        """Returns True if no row was written since a migration made the chain. Only a head of a database that is older than the
+        chain has no link."""
+        return self.position < self.first and not (self.link or self.key_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,10 @@ class Sealer:
     def start(self, trail: str, first: int) -> bytes:
         """Returns the link before the first row."""
         return self._hash(b"start", _PLACE.pack(first, 0, 0), _bytes(trail))
+
+    def begun(self, head: Head) -> Head:
+        """Returns the head of a chain without rows, to be sealed."""
+        return replace(head, link=self.start(head.trail, head.first), key_id=self.key_id)
 
     def link(self, previous: bytes, row: tuple[int, str, int, float, str, str]) -> bytes:
         """Returns the link of a row. `row`: its id, `run_id`, `seq`, `at`, `kind` and `data`.

@@ -61,6 +61,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     """True if the hashes are made with a key."""
     anchors: int
     """Anchors that were compared."""
+    anchors_pruned: int
+    """Anchors that could not be compared, because their rows were pruned, according to sealed records."""
     changes: Sequence[Change]
     """At most 100 changes, in the order of the rows."""
     changes_total: int
@@ -83,14 +85,8 @@ def anchor(connection: Connection, sealer: Sealer, *, now: float) -> Anchor:
     head, seal = read_head(connection)
     if changes := list(_head_changes(head, seal, sealer)):
         raise ChainError(changes[0].what)
-    if head.is_empty:
-        head = Head(
-            trail=head.trail,
-            first=head.first,
-            position=head.position,
-            link=sealer.start(head.trail, head.first),
-            key_id=sealer.key_id,
-        )
+    if head.is_unsealed:
+        head = sealer.begun(head)
     return Anchor(
         trail=head.trail,
         position=head.position,
@@ -105,10 +101,9 @@ def anchor(connection: Connection, sealer: Sealer, *, now: float) -> Anchor:
 def _head_changes(head: Head, seal: Any, sealer: Sealer) -> Iterator[Change]:
     """Yields what is wrong with the head, on which everything else depends."""
     try:
-        if head.is_empty:
-            if head.key_id or head.link != b"" or seal != b"":
-                yield Change(row=None, what="the head of the trail was changed: it names no row, but has a seal")
-        elif head.key_id != sealer.key_id:
+        if head.is_unsealed and not seal and not sealer.key_id:
+            return
+        if head.key_id != sealer.key_id:
             yield Change(row=None, what=key_refusal(head.key_id, sealer.key_id))
         elif not same(seal, sealer.head(head)):
             yield Change(row=None, what="the head of the trail was changed: its seal does not fit it")
@@ -127,6 +122,8 @@ class _Check:
         """Positions whose links the anchors have."""
         self.links: dict[int, bytes] = {}
         """Links at these positions."""
+        self.pruned_anchors: set[int] = set()
+        """Positions among these whose links are gone, because a pruning removed the rows."""
         self.gaps: dict[int, Gap] = {}
         """Pruned rows by the first of them."""
         self.at = head.first - 1
@@ -142,7 +139,7 @@ class _Check:
         for row in _rows(connection):
             self._row(row)
         self._skip_to(self.head.position + 1)
-        is_end = self.at == self.head.position and not self.head.is_empty
+        is_end = self.at == self.head.position and not self.head.is_unsealed
         if is_end and self.previous and not any(same(link, self.head.link) for link in self.previous):
             self._add(self.at, "was changed: its link is not that of the head")
         for gap in self.gaps.values():
@@ -154,7 +151,8 @@ class _Check:
             checked=self.checked,
             before_chain=self.before,
             pruned=self.pruned,
-            anchors=len(self.anchors),
+            anchors=sum(each.position in self.links for each in self.anchors),
+            anchors_pruned=sum(each.position in self.pruned_anchors for each in self.anchors),
             changes=self.changes,
             total=self.total,
         )
@@ -211,6 +209,7 @@ class _Check:
             if gap is not None and gap.last < position:
                 self.pruned += gap.last - gap.first + 1
                 self.at, self.previous = gap.last, (gap.link,)
+                self.pruned_anchors.update(each for each in self.wanted if gap.first <= each < gap.last)
                 self._note_link(gap.last, gap.link)
                 continue
             last = min([position, self.head.position + 1, *(first for first in self.gaps if first > start)]) - 1
@@ -230,12 +229,20 @@ class _Check:
             self._add(None, f"the anchor of row {position} is sealed with another key ({anchor.key_id or 'none'})")
         elif not self._is_true(anchor):
             self._add(None, f"the anchor of row {position} was changed: its seal does not fit it")
+        elif anchor.first != head.first or position < anchor.first - 1:
+            self._add(
+                None,
+                f"the chain begins at row {head.first}, and the anchor of row {position} says that it begins at row "
+                f"{anchor.first}: rows were taken out of the chain",
+            )
         elif position > head.position:
             self._add(
                 head.position + 1,
                 f"and all rows to {position} are missing: the trail ends at row {head.position}, and the anchor says "
                 f"that row {position} was written",
             )
+        elif position not in self.links and position not in self.pruned_anchors:
+            self._add(position, "cannot be compared with its anchor: it has no link")
         elif position in self.links and self.links[position].hex() != anchor.link:
             self._add(position, "is not the row of the anchor: rows up to it were changed and sealed again")
 
@@ -278,7 +285,7 @@ def _name(row: Sequence[Any]) -> str:
 
 
 def _report(head: Head | None = None, *, total: int | None = None, **values: Any) -> Verification:
-    counts: Mapping[str, int] = {"checked": 0, "before_chain": 0, "pruned": 0, "anchors": 0}
+    counts: Mapping[str, int] = {"checked": 0, "before_chain": 0, "pruned": 0, "anchors": 0, "anchors_pruned": 0}
     changes = values["changes"]
     return Verification(
         **{

@@ -103,22 +103,44 @@ def anchor(common: Common, file: Path, database_url: str | None, as_json: bool) 
 
 @command.command(
     "rekey",
-    epilog="\b\nExamples:\n  toolcaddie audit rekey\n  toolcaddie audit rekey --from-env OLD_TRAIL_KEY",
+    epilog="\b\nExamples:\n  toolcaddie audit rekey --anchor heads.jsonl\n  toolcaddie audit rekey --from-env OLD_TRAIL_KEY",
 )
 @click.option("--from-env", metavar="NAME", help="Variable that holds the old key. [default: there was none]")
+@click.option(
+    "--anchor",
+    "anchor_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File of `audit anchor`, written before there was a key.",
+)
+@click.option("--accept-unsealed", is_flag=True, help="Trust a trail without a key as it is, without an anchor.")
 @database_option
 @json_option
 @click.pass_obj
-def rekey(common: Common, from_env: str | None, database_url: str | None, as_json: bool) -> None:
+def rekey(
+    common: Common,
+    from_env: str | None,
+    anchor_file: Path | None,
+    accept_unsealed: bool,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
     """Seal the whole trail with the key of the settings.
 
-    First every row is checked with the old key. Stop all processes before,
-    and write a new anchor afterwards: older anchors have the old key.
+    First every row is checked with the old key. If there was none, the
+    trail may be forged: give --anchor or --accept-unsealed. Stop all
+    processes before, and write a new anchor afterwards: older anchors
+    have the old key.
     """
     if from_env is not None and not names_variable(from_env):
         raise click.BadParameter("name the variable that holds the key", param_hint="--from-env")
     old_key = None if from_env is None else key_in(from_env)
-    rows = _with_database(common, database_url, lambda database: database.audits.rekey(old_key))
+    anchors = [] if anchor_file is None else _anchors(anchor_file)
+    rows = _with_database(
+        common,
+        database_url,
+        lambda database: database.audits.rekey(old_key, anchors=anchors, accept_unsealed=accept_unsealed),
+    )
     if as_json:
         print_json({"rows": rows})
     else:
@@ -239,11 +261,14 @@ def _moment(text: str | None, option: str) -> float | None:
 
 def _anchors(file: Path) -> Sequence[Anchor]:
     try:
-        return read_anchors(file.read_text(encoding="utf-8").splitlines())
+        anchors = read_anchors(file.read_text(encoding="utf-8").splitlines())
     except OSError as error:
         raise CommandFailed(f"{file} cannot be read: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CommandFailed(f"{file} has a line that `toolcaddie audit anchor` did not write: {error}") from error
+    if not anchors:
+        raise CommandFailed(f"{file} has no anchor; `toolcaddie audit anchor {file}` writes one")
+    return anchors
 
 
 def _print_report(report: Verification) -> None:
@@ -262,6 +287,8 @@ def _print_report(report: Verification) -> None:
         echo(f"{counted(report.before_chain, 'row')} written before there was a chain, not checked")
     if report.anchors:
         echo(f"{counted(report.anchors, 'anchor')} compared")
+    if report.anchors_pruned:
+        echo(f"{counted(report.anchors_pruned, 'anchor')} not compared, because the rows were pruned on sealed record")
 
 
 def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:

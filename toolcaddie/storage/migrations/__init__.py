@@ -16,8 +16,9 @@ class NewerDatabaseError(Exception):
     """The schema was made by a newer version. The argument is its revision."""
 
 
-def upgrade(connection: Connection) -> None:
-    """Migrates to the newest schema within the transaction of `connection`: all steps happen or none.
+def upgrade(connection: Connection) -> bool:
+    """Migrates to the newest schema within the transaction of `connection`: all steps happen or none. Returns True if the
+    database had no schema before.
 
     Raises `NewerDatabaseError` for an unknown schema, and SQLAlchemy's own errors.
     """
@@ -33,3 +34,4 @@ def upgrade(connection: Connection) -> None:
         for step in reversed(missing):
             step.module.upgrade()
             context.stamp(script, step.revision)
+    return current is None
