@@ -7,8 +7,10 @@ import html
 import json
 import random
 import string
+import textwrap
 import urllib.parse
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,6 +43,9 @@ FORMS: list[Callable[[str], str]] = [
     lambda secret: base64.b64encode(f"user:{secret}".encode()).decode(),
     lambda secret: base64.b64encode(f"u:{secret} and more".encode()).decode(),
     lambda secret: base64.urlsafe_b64encode(f"us:{secret}>>>".encode()).decode(),
+    lambda secret: base64.encodebytes(f"a letter that takes two lines or more: {secret} {'x' * 60}".encode()).decode(),
+    lambda secret: json.dumps(base64.encodebytes(f"{'x' * 50}{secret}".encode()).decode().replace("\n", "\r\n")),
+    lambda secret: "\n  ".join(textwrap.wrap(base64.b64encode(f"{'x' * 50}{secret}".encode()).decode(), 20)),
 ]
 
 
@@ -98,6 +103,32 @@ def test_what_a_part_reads_as_a_secret_is_known(secret: str) -> None:
     for clean in (redact_text, redact_keys, redact_json, redact):
         assert clean(f"a {secret}") == "a [redacted]"
     assert redact_json(json.dumps({"path": f"/{secret}"})) == '{"path":"/[redacted]"}'
+
+
+LOOKS_LIKE_A_KEY = "sk-abcdefghijklmnop1234567890"
+ARGUMENTS = {
+    '{"data":{"password":"hunter2hunter2","password":""}}': '{"data":{"password":""}}',
+    f'{{"data":{{"note":"{LOOKS_LIKE_A_KEY}","note":"x"}}}}': '{"data":{"note":"x"}}',
+    f'{{"data":{{"{LOOKS_LIKE_A_KEY}":1,"{LOOKS_LIKE_A_KEY}2":2}}}}': '{"data":{"[redacted]":1,"[redacted] 2":2}}',
+    '{"data":{"a":"\\u0063orrect-horse-battery-7","a":"x"}}': '{"data":{"a":"x"}}',
+    '{"data":{"a":"\\u0063orrect-horse-battery-7"}}': '{"data":{"a":"[redacted]"}}',
+    '{"data": {"a":  "plain"}}': '{"data": {"a":  "plain"}}',
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("arguments", ARGUMENTS)
+async def test_json_that_says_more_than_its_value_is_recorded_as_its_value(secret: str, arguments: str) -> None:
+    @tool(read_only=True)
+    async def keep(data: dict[str, Any]) -> str:
+        """Keep data."""
+        return "kept"
+
+    async with Database("sqlite:///:memory:") as database:
+        provider = ScriptedProvider([call("keep", arguments), say("done")])
+        result = await Runtime(provider=provider, sources=[keep], trail=Trail(database.events)).run("keep it")
+        records = await database.events.events(result.run_id)
+    assert {record.data["arguments"] for record in records if "arguments" in record.data} == {ARGUMENTS[arguments]}
 
 
 @pytest.mark.anyio

@@ -235,6 +235,9 @@ def test_deep_nesting_ends_in_a_mark_and_not_in_a_crash() -> None:
         "key ",
         "://a:@",
         "-eyJ",
+        "QUJDREVGR0hJSktMTU5P",
+        "QUJDREVGR0hJSktMTU5P\n",
+        "QUJDREVGR0hJSktMTU5P\\",
     ],
 )
 def test_hostile_text_does_not_take_long(hostile: str) -> None:

@@ -41,6 +41,15 @@ def test_a_changed_row_is_named_and_the_exit_status_is_1(used: CommandLine) -> N
     assert (report["ok"], [each["row"] for each in report["changes"]]) == (False, [3])
 
 
+def test_a_changed_row_is_not_pruned(used: CommandLine) -> None:
+    change(used.home, "update events set at = 1 where id < 20")
+    change(used.home, "update runs set started = 1")
+    found = json.loads(used("audit", "verify", "--json").stdout)
+    done = used("db", "prune", "--older-than", "90d")
+    assert (done.exit_code, "error: nothing is pruned: row 1 (" in done.stderr) == (1, True)
+    assert json.loads(used("audit", "verify", "--json").stdout) == found
+
+
 def test_an_anchor_kept_elsewhere_shows_a_database_that_was_put_back(used: CommandLine, tmp_path: Path) -> None:
     older = (used.home / FILE).read_bytes()
     heads = tmp_path / "heads.jsonl"

@@ -314,14 +314,65 @@ async def test_pruning_is_no_change_and_a_deletion_is_no_pruning(url: str, clock
         report = await database.audits.verify()
         assert (report.changes, report.pruned, report.checked) == ([], 15, 18)
         anchor = await database.audits.anchor()
-        change(url, "delete from events where id = 2")
-        assert [each.row for each in (await database.audits.verify()).changes] == [2]
-        await database.retention.prune(40 * DAY, by="ann", batch=3)
+        change(url, "delete from events where id = 5 or id = 26")
+        assert [each.row for each in (await database.audits.verify()).changes] == [26]
+        with pytest.raises(StorageError, match=r"nothing is pruned: row 27 \(.*`toolcaddie audit verify`"):
+            await database.retention.prune(40 * DAY, by="ann", batch=3)
         write(database, "next", clock.now)
         await database.events.flush()
         report = await database.audits.verify([anchor])
-        assert [each.row for each in report.changes] == [2]
-        assert report.pruned == 29
+        assert [each.row for each in report.changes] == [26]
+        assert report.pruned == 24
+
+
+TAMPERED = {
+    "a row": (["update events set data = '{}' where id = 8"], 8),
+    "the moment of a run's rows": (["update events set at = 1 where run_id = 'young'"], 31),
+    "the last row of the trail": (["update events set at = 1, link = null where id = 33"], 33),
+    "an added row": (
+        ["insert into events select 99, run_id, 9, at, kind, data, link from events where id = 3"],
+        99,
+    ),
+    "a pruned row put back": (
+        ["insert into events select 5, run_id, 9, at, kind, data, link from events where id = 3"],
+        5,
+    ),
+    "a row before the first": (
+        ["insert into events select 0, run_id, 9, at, kind, data, link from events where id = 3"],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("tampered", TAMPERED)
+async def test_pruning_removes_no_changed_row(url: str, clock: Clock, tampered: str) -> None:
+    """Nobody can have a pruning remove the traces of what they did."""
+    async with pruned(url, clock) as database:
+        statements, row = TAMPERED[tampered]
+        change(url, *statements, "update runs set started = 1")
+        before = await database.audits.verify()
+        clock.now += DAY
+        with pytest.raises(StorageError, match="nothing is pruned") as error:
+            await database.retention.prune(DAY / 2, by="ann", batch=1_000)
+        assert str(row) in str(error.value) or row == 0
+        assert (await database.audits.verify()).changes == before.changes != []
+
+
+async def test_pruning_seals_no_forged_record_beside_the_rows_it_removes(url: str, clock: Clock) -> None:
+    async with Database(url, clock=clock, audit_key=KEY) as database:
+        write(database, "old", clock.now - 100 * DAY)
+        write(database, "inconvenient", clock.now)
+        write(database, "young", clock.now)
+        await database.events.flush()
+        change(
+            url,
+            "insert into trail_gaps select 4, 6, link, link from events where id = 6",
+            "delete from events where run_id = 'inconvenient'",
+        )
+        before = await database.audits.verify()
+        with pytest.raises(StorageError, match="the record of pruned rows 4 to 6 was changed"):
+            await database.retention.prune(90 * DAY, by="ann")
+        assert (await database.audits.verify()).changes == before.changes != []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.guards.known_secrets import KNOWN, REDACTED
+from toolcaddie.guards.known_secrets import KNOWN, REDACTED, SHORTEST
 
 MAX_PARSED = 64 * 1024
 """Number of characters up to which JSON is redacted field by field. Longer JSON is treated as plain text."""
@@ -120,10 +120,11 @@ def redact(value: Any, *, _depth: int = 0) -> Any:
         return REDACTED if isinstance(value, Mapping | list | tuple) else value
     if isinstance(value, Mapping):
         secret_key = _named_secret(value)
-        return {
-            key: _hidden(item) if key == secret_key or is_secret_name(str(key)) else redact(item, _depth=_depth + 1)
-            for key, item in value.items()
-        }
+        clean: dict[Any, Any] = {}
+        for key, item in value.items():
+            is_secret = key == secret_key or is_secret_name(str(key))
+            clean[_clean_key(key, clean)] = _hidden(item) if is_secret else redact(item, _depth=_depth + 1)
+        return clean
     if isinstance(value, list | tuple):
         return [redact(item, _depth=_depth + 1) for item in value]
     return value
@@ -156,7 +157,11 @@ def redact_keys(text: str) -> str:
 
 
 def redact_json(text: str) -> str:
-    """Returns JSON text (a call's arguments) without secrets; invalid or huge JSON is treated as plain text."""
+    """Returns JSON text (a call's arguments) without secrets; invalid or huge JSON is treated as plain text.
+
+    Text without secrets stays as it is. But if it may contain more than its value does (names that occur twice, of which the
+    last counts, or escapes), then the value is written anew.
+    """
     if len(text) > MAX_PARSED:
         return redact_text(text)
     try:
@@ -164,7 +169,9 @@ def redact_json(text: str) -> str:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return redact_text(text)
     clean = redact(value)
-    return text if clean == value else _encode(clean).decode()
+    anew = _encode(clean).decode()
+    is_all = "\\" not in text and text.count('"') == anew.count('"')  # each text of it is in the value, as it is
+    return text if clean == value and is_all else anew
 
 
 def is_secret_name(name: str) -> bool:
@@ -181,6 +188,26 @@ def _is_secret(name: str) -> bool:
         or words[-1] in _SECRET_LAST
         or any(pair in _SECRET_PAIRS for pair in pairwise(words))
     )
+
+
+def _clean_key(key: Any, others: Mapping[Any, Any]) -> Any:
+    """Returns a key without secrets, that none of the `others` has."""
+    if not isinstance(key, str) or len(key) < SHORTEST:
+        return key
+    clean = KNOWN.redact(key) if len(key) <= _MAX_NAME and _is_plain(key) else redact_text(key)
+    if clean == key:
+        return key
+    number, name = 1, clean
+    while name in others:
+        number += 1
+        name = f"{clean} {number}"
+    return name
+
+
+@lru_cache(maxsize=4096)
+def _is_plain(key: str) -> bool:
+    """Returns True if a key is no secret by its form. Secrets that become known later are not considered."""
+    return redact_text(key) == key
 
 
 def _named_secret(value: Mapping[Any, Any]) -> str | None:

@@ -5,7 +5,7 @@ A part that reads a secret adds it to `KNOWN`; `parts.Secrets` does so for every
 one collection for the process, because a secret of one runtime must not appear in the log or trail of another one either.
 
 A secret is found in plain text, and in the forms in which other programs write it: in URLs, in JSON, in JSON within JSON, in
-HTML, in hexadecimal, and in base64, also as a part of a longer text that was encoded as a whole.
+HTML, in hexadecimal, and in base64, also as a part of a longer text that was encoded as a whole, and with line breaks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import base64
 import dataclasses
 import html
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -37,6 +38,15 @@ SHORTEST = 8
 """Number of characters from which on a value is searched for. A shorter one, such as `test`, also occurs by chance."""
 _SHORTEST_PART = 8
 """Smallest number of characters of base64 that is searched for."""
+
+
+_ENDS = tuple((end, re.compile(rf"{re.escape(end)}(?<=[A-Za-z0-9+/_-]{{16}}{re.escape(end)})")) for end in "\n\r\\")
+"""The first character of a line break, and the end of a line of base64. A text without one holds no base64 in several lines.
+Three patterns, because a search for one character is faster."""
+_BREAK = re.compile(r"(?:\r\n|\r|\n|\\r\\n|\\n)[ \t]*")
+"""A line break, as it is or as JSON escapes it. In folded headers the next line begins with spaces."""
+_WRAPPED = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{16,}}+(?:{_BREAK.pattern}[A-Za-z0-9+/_-]++=*+)+")
+"""Base64 in several lines, as mail and certificates have it."""
 
 
 class KnownSecrets:
@@ -75,13 +85,18 @@ class KnownSecrets:
         return len(self._forms[0]) if self._forms else 0
 
     def redact(self, text: str) -> str:
-        """Returns the text without the secrets."""
-        if not self._may_hold(text):
-            return text
-        for form in self._forms:
-            if form in text:
-                text = text.replace(form, REDACTED)
+        """Returns the text without the secrets. A block of lines whose base64 holds a secret is removed as a whole."""
+        if self._may_hold(text):
+            for form in self._forms:
+                if form in text:
+                    text = text.replace(form, REDACTED)
+        if self._forms and any(end in text and pattern.search(text) for end, pattern in _ENDS):
+            text = _WRAPPED.sub(self._without_wrapped, text)
         return text
+
+    def _without_wrapped(self, block: re.Match[str]) -> str:
+        joined = _BREAK.sub("", block[0])
+        return REDACTED if any(form in joined for form in self._forms) else block[0]
 
     def _may_hold(self, text: str) -> bool:
         """Returns False if no secret is in the text. It looks at each place of a short text, which takes less time than to search
@@ -107,8 +122,7 @@ class KnownSecrets:
         if not self._forms:
             return value
         text = "\0".join(self._texts(value))  # nearly always without a secret, so that nothing has to be copied
-        is_clean = not self._may_hold(text) or not any(form in text for form in self._forms)
-        return value if is_clean else self._clean(value)
+        return value if self.redact(text) == text else self._clean(value)
 
     def _texts(self, value: Any) -> Iterator[str]:
         """Yields all texts of a value that are searched. A `RawBody` counts as a secret, because reading it would decode the

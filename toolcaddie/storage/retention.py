@@ -17,6 +17,7 @@ from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, sele
 
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.removal import record_removal
 from toolcaddie.storage.runs import RUN
 from toolcaddie.storage.tables import documents, events, prunings, runs
 from toolcaddie.storage.writer import Writer, outcome
@@ -95,7 +96,8 @@ class Retention:
 
         Runs that are running, or waiting for an answer that may still come, stay whatever their age. `by` is stored in the
         record. `pause`: seconds between two batches, for other writers. Raises `StorageError`; what was removed before the
-        error is on record.
+        error is on record. Raises `ChainError`, and removes nothing of a batch, if a row of the batch was changed: without it
+        nobody could notice.
         """
         now = self._clock()
         step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
@@ -157,7 +159,7 @@ def _count(source: Any, name: str, *where: Any) -> Any:
     return select(func.count()).select_from(source).where(*where).scalar_subquery().label(name)
 
 
-_LINKS = select(events.c.id, events.c.link).order_by(events.c.id)
+_ROWS = select(events).order_by(events.c.id)
 _RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event")
 
 
@@ -211,12 +213,12 @@ def _prune_some(connection: Connection, *, chain: Chain, step: _Step) -> tuple[P
         return Pruned(documents=expired), step
     run_ids = [row.run_id for row in ended]
     is_theirs = events.c.run_id.in_(run_ids)
-    rows = [(row.id, row.link) for row in connection.execute(_LINKS.where(is_theirs))]
-    chain.leave_gaps(connection, head, rows)
+    rows = connection.execute(_ROWS.where(is_theirs)).all()
+    record_removal(connection, head, rows, chain.sealer)
     connection.execute(delete(events).where(is_theirs))
     connection.execute(delete(runs).where(runs.c.run_id.in_(run_ids)))
     done = Pruned(runs=len(run_ids), events=len(rows), documents=expired)
-    first, last = (rows[0][0], rows[-1][0]) if rows else (0, 0)
+    first, last = (rows[0].id, rows[-1].id) if rows else (0, 0)
     step = replace(step, after=ended[-1].started, record=_record(connection, step, done, first, last))
     _give_back(connection, len(run_ids))
     return done, step
