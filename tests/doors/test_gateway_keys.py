@@ -11,6 +11,7 @@ import pytest
 from multidict import CIMultiDict
 
 from tests.doors.serving import Gateway, gateway
+from toolcaddie.app.settings import GatewaySettings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.vocabulary import KEY_HEADERS
 from toolcaddie.doors.gateway.app import MODEL_DOORS
@@ -19,7 +20,8 @@ from toolcaddie.ports import Provider
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat
-from toolcaddie.testing import AnthropicWire, GeminiWire, ScriptedUpstream, refuse, say
+from toolcaddie.sources.functions import tool
+from toolcaddie.testing import AnthropicWire, GeminiWire, ScriptedProvider, ScriptedUpstream, call, refuse, say
 from toolcaddie.wires import chat, messages
 
 pytestmark = pytest.mark.anyio
@@ -194,3 +196,50 @@ def test_a_provider_of_another_package_is_asked_in_the_header_of_its_wire() -> N
         name, wire = "theirs", "gemini"
 
     assert Onward.to(Theirs(), own_key=False).key_header == KEY_HEADERS["gemini"]  # type: ignore[arg-type]
+
+
+async def test_only_keys_that_the_settings_name_read_the_metrics_which_name_tools(tmp_path: Path) -> None:
+    @tool(roles=("admin",), read_only=True)
+    def read_salaries() -> str:
+        """Read the salaries."""
+        return "all of them"
+
+    provider = ScriptedProvider([call("read_salaries", {}), say("done")])
+    watchers = GatewaySettings(metrics=("role:metrics", "grafana"))
+    async with gateway(tmp_path, provider, sources=[read_salaries], settings=watchers) as served:
+        people = {
+            "root": Principal(id="root", role="admin"),
+            "ann": Principal(id="ann", role="guest"),
+            "prometheus": Principal(id="prometheus", role="metrics"),
+            "grafana": Principal(id="grafana"),
+            "role:metrics": Principal(id="role:metrics"),
+        }
+        keys = {name: (await served.database.keys.add(name, person))[1] for name, person in people.items()}
+        asked = {"model": "m", "messages": [{"role": "user", "content": "read the salaries"}]}
+        async with aiohttp.ClientSession() as http:
+            headers = {"authorization": f"Bearer {keys['root']}"}
+            async with http.post(f"{served.base_url}{CHAT}", json=asked, headers=headers) as answer:
+                assert answer.status == 200
+            read: dict[str, tuple[int, str]] = {}
+            for name, key in keys.items():
+                headers = {"authorization": f"Bearer {key}"}
+                async with http.get(f"{served.base_url}/metrics", headers=headers) as answer:
+                    read[name] = answer.status, await answer.text()
+
+    assert {name: status for name, (status, _) in read.items()} == {
+        "root": 403,
+        "ann": 403,
+        "prometheus": 200,
+        "grafana": 200,
+        "role:metrics": 403,
+    }
+    assert "toolcaddie_gateway_requests_total" in read["prometheus"][1]
+    assert "read_salaries" not in read["ann"][1]
+    assert "toolcaddie keys add NAME --role metrics" in read["ann"][1]
+
+
+async def test_readiness_is_public_and_does_not_tell_how_many_tools_there_are(tmp_path: Path) -> None:
+    async with gateway(tmp_path, ScriptedProvider([])) as served, aiohttp.ClientSession() as http:
+        await served.database.keys.add("laptop", Principal(id="laptop"))
+        async with http.get(f"{served.base_url}/readyz") as answer:
+            assert (answer.status, await answer.json()) == (200, {"status": "ready", "provider": "scripted"})

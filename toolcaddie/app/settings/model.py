@@ -29,6 +29,15 @@ Age = Annotated[
 Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}[mhdw]\Z", description='such as "12h", "30d" or "8w"')]
 """A length of time, which cannot be "off"."""
 
+Person = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!role:(\s|\Z))\S(.*\S)?\Z",
+        description='an id such as "ann", or a role such as "role:manager", without blanks around it',
+    ),
+]
+"""A person or a role in a list of people."""
+
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 
@@ -140,6 +149,9 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The largest number of background responses that one principal may have under way in one process."""
     background_total: Annotated[int, Meta(ge=0)] = 128
     """The largest number of background responses under way in one process."""
+    metrics: tuple[Person, ...] = ("role:metrics",)
+    """The API keys that may read `/metrics`, which names tools that other callers may not see: ids of their principals, and roles
+    as `role:NAME`. A server without keys shows it to its own machine."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

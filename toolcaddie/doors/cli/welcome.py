@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
-from toolcaddie.app.settings import DEFAULT_DATABASE, MCPSettings
+from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
@@ -28,6 +28,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     database = _database(settings.database_url)
     model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
+    watchers = _watchers(settings.gateway, needs_key=needs_key)
     workers = f", {settings.server.workers} workers" if settings.server.workers > 1 else ""
     request = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
     example = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
@@ -44,9 +45,14 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
             f'  {program} select "{example}"{catalog}' if catalog else _NO_CATALOG,
             f"  {program} trail{database}  # what was selected, called and answered",
-            f"  {url}/metrics{_mcp(settings.mcp, url)}, and docs/ for everything else",
+            f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}, and docs/ for everything else",
         )
     )
+
+
+def _watchers(settings: GatewaySettings, *, needs_key: bool) -> str:
+    """Returns whose keys may read the metrics; empty: the server has no keys."""
+    return f" (with a key of {', '.join(settings.metrics) or 'nobody'})" if needs_key else ""
 
 
 def _mcp(settings: MCPSettings, url: str) -> str:

@@ -131,6 +131,7 @@ def create_app(
         onward=onward,
         key_headers=every_key_header,
         bounds=bounds,
+        watchers=settings.metrics,
     )
     approvals = ApprovalPages(
         parts.runtime.approvals, serving.bodies, parts.runtime.identified, key_headers=every_key_header

@@ -12,10 +12,12 @@ import aiohttp
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from toolcaddie.control.people import is_named
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import ProviderProtocolError, ToolcaddieError
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, upstream_headers, upstream_status
+from toolcaddie.doors.gateway.problems import RefusedError, problem
 from toolcaddie.doors.gateway.router import Caller, Route
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import Forwarder
@@ -30,7 +32,7 @@ class Pages:
     """Answers the requests that are not to a model.
 
     `onward` selects the client's headers that go to the upstream. `key_headers`: the headers in which clients may send an API
-    key.
+    key. `watchers`: the owners of keys who may read the metrics, by id or as `role:NAME`.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Pages:
         onward: Onward,
         key_headers: Collection[bytes],
         bounds: Bounds,
+        watchers: Collection[str],
     ) -> None:
         self._runtime = runtime
         self._writable = writable
@@ -49,6 +52,7 @@ class Pages:
         self._onward = onward
         self._key_headers = key_headers
         self._bounds = bounds
+        self._watchers = watchers
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -88,6 +92,13 @@ class Pages:
         await exchange.answer(upstream_status(response), body, {"content-type": kind})
 
     async def _metrics(self, exchange: Exchange, caller: Caller) -> None:
+        """Answers with the metrics. They name tools, models and providers of all callers, so not every key may read them."""
+        if caller.keyed and not is_named(self._watchers, caller.principal):
+            message = (
+                f"the key of {caller.principal.id} may not read the metrics; make one that may (toolcaddie keys add NAME "
+                "--role metrics), or name its user or role in the setting gateway.metrics"
+            )
+            raise RefusedError(problem(403, message, kind="invalid_request_error", code="forbidden"))
         await exchange.answer(200, generate_latest(self._registry), {"content-type": _METRICS_TYPE})
 
     async def _healthz(self, exchange: Exchange, caller: Caller) -> None:
@@ -95,15 +106,15 @@ class Pages:
         await _answer_json(exchange, {"status": "ok"})
 
     async def _readyz(self, exchange: Exchange, caller: Caller) -> None:
-        """Answers 200 if runs can be recorded and the catalog can be read, else 503 with the reason."""
+        """Answers 200 if runs can be recorded and the catalog can be read, else 503 with the reason. Everybody may ask, so the
+        answer says nothing of the catalog."""
         try:
             await self._writable.check()
-            tools = len(self._runtime.source.snapshot())
+            self._runtime.source.snapshot()
         except ToolcaddieError as error:
             await _answer_json(exchange, {"status": "not ready", "reason": str(error)}, status=503)
             return
-        ready = {"status": "ready", "tools": tools, "provider": self._runtime.provider.name}
-        await _answer_json(exchange, ready)
+        await _answer_json(exchange, {"status": "ready", "provider": self._runtime.provider.name})
 
 
 async def _answer_json(exchange: Exchange, value: Any, *, status: int = 200) -> None:
