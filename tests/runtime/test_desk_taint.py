@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio
@@ -82,6 +84,25 @@ async def test_an_untrusted_call_that_waited_for_a_person_taints_when_it_has_run
         (asked,) = await runtime.approvals.list("default")
         await runtime.resume(asked.run_id, approvals={asked.call_id: True})
         assert ASKED in (await desk.call("send_mail", {"to": "eve"})).text
+
+
+async def test_a_conversation_of_direct_calls_stays_tainted_while_it_goes_on(tmp_path: Path) -> None:
+    days = [0.0]
+
+    async def called(name: str, **arguments: str) -> str:
+        """Returns what a call in a process of its own gives."""
+        async with (
+            Database(f"sqlite:///{tmp_path / 'db'}", clock=lambda: days[0] * 86_400.0 + 1e6) as database,
+            _runtime(documents=database.store) as runtime,
+        ):
+            return (await runtime.call(name, arguments, conversation="a")).text
+
+    await called("read_page", url="u")
+    for _ in range(3):
+        days[0] += 29
+        assert ASKED in await called("send_mail", to="eve")
+    days[0] += 31
+    assert await called("send_mail", to="bob") == "sent to bob"
 
 
 async def test_the_calls_of_an_executor_are_one_conversation() -> None:

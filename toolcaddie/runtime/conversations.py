@@ -107,9 +107,22 @@ class Conversations:
         """Adds untrusted tools to what a named conversation has read; it is on disk before this returns."""
         await self._reading.add(request, names)
 
-    async def keep_direct(self, request: RunRequest, state: RunState) -> None:
-        """Stores which untrusted tool a direct call has run, before its result is returned."""
-        await self._reading.add(request, [name for name in state.taint if name in state.called])
+    async def keep_reading(self, request: RunRequest, state: RunState) -> None:
+        """Stores what a named conversation has read by the end of a run. A direct call adds the tool that it has run: what its
+        caller has read elsewhere is not of this conversation. A run adds its whole taint, also that of the caller's messages.
+
+        If everything is known, only the time of the last turn is new, and nothing waits for it."""
+        if not state.taint or not conversation_name(request):
+            return
+        if state.without_model:
+            new = [name for name in state.taint if name in state.called]
+        else:
+            known = await self._reading.of(request)
+            new = [name for name in state.taint if name not in known]
+        if new:
+            await self._reading.add(request, new)
+        else:
+            self._background.begin(self._reading.renew(request))
 
     async def _stored(self, request: RunRequest) -> Conversation | None:
         """Returns what the turns of the conversation were sent; None: nothing is known."""
@@ -127,7 +140,7 @@ class Conversations:
 
     async def keep(self, request: RunRequest, result: RunResult) -> None:
         """Stores what the conversation has been sent and has read by now, under the name that its next turn will have."""
-        await self._keep_reading(request, result.state)
+        await self.keep_reading(request, result.state)
         identity = request.conversation
         if not identity or not request.remember:
             return
@@ -137,17 +150,6 @@ class Conversations:
             await self._write(key, conversation, urgent=True)
         else:
             self._background.begin(self._write(key, conversation, urgent=False))
-
-    async def _keep_reading(self, request: RunRequest, state: RunState) -> None:
-        """Adds to a named conversation what it has read, also in the messages of the caller. If everything is known, only the
-        time of the last turn is new, and nothing waits for it."""
-        if not state.taint:
-            return
-        known = await self._reading.of(request)
-        if set(state.taint) <= set(known):
-            self._background.begin(self._reading.add(request, state.taint))
-        else:
-            await self._reading.add(request, state.taint)
 
     async def _write(self, key: str, conversation: Conversation, *, urgent: bool) -> None:
         try:

@@ -55,6 +55,8 @@ class Ending:
         if result.status == "pending":
             if isinstance(request.conversation, Transcript):  # its client has an answer: that it waits
                 await self._keep_conversation(request, result, view, setup)
+            else:
+                await self.conversations.keep_reading(request, result.state)
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
         await self._keep_conversation(request, result, view, setup)
@@ -72,7 +74,7 @@ class Ending:
         nothing else to remember."""
         state = result.state
         if state.without_model:
-            await self.conversations.keep_direct(request, state)
+            await self.conversations.keep_reading(request, state)
             return
         waits = state.status == "pending" or state.waits_for
         if waits or state.taint or state.meta or state.categories or not sends_everything(setup.preset, view):

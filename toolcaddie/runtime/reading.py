@@ -61,6 +61,13 @@ class UntrustedReading:
             if await self.documents.compare_and_set(_KIND, key, value, expected=before, ttl=self.ttl):
                 return
 
+    async def renew(self, request: RunRequest) -> None:
+        """Keeps what the conversation has read for `ttl` seconds from now on."""
+        name = conversation_name(request)
+        value = await self.documents.get(_KIND, _key(request, name)) if name else None
+        if value is not None:  # if a call adds a name at this moment, that write renews it
+            await self.documents.compare_and_set(_KIND, _key(request, name), value, expected=value, ttl=self.ttl)
+
     def checkpoint(self, request: RunRequest, known: Collection[str], then: Checkpoint) -> Checkpoint:
         """Returns a checkpoint for a run of the conversation. It adds the untrusted tools whose results the model is about to
         read, so that the conversation is tainted also if the run fails, pauses, or its process is killed.
