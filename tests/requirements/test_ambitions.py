@@ -31,6 +31,8 @@ from tests.requirements.scenes import (
 )
 from tests.test_tool_config_agents import DONE, FORCED, FOUND, agent
 from toolcaddie import PRESETS, Runtime, tool
+from toolcaddie.control.policy.cedar import CedarPolicy
+from toolcaddie.control.policy.cedar.short_forms import Restrictions
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
 from toolcaddie.core.events import CallFinished
@@ -476,3 +478,60 @@ async def test_memory_does_not_grow_from_request_to_request(count: int) -> None:
     finally:
         tracemalloc.stop()
     assert grown < 8 * 1024, "25 requests left something behind"
+
+
+# ---------------------------------------------------------------- A-21: permissions, several calls in one, claims
+
+
+@pytest.mark.proves("A-21")
+@pytest.mark.parametrize(
+    ("role", "seen"),
+    [("trainer", ["plan_training"]), ("clerk", ["send_bill", "show_bills"]), ("guest", [])],
+)
+async def test_roles_see_and_call_the_tools_of_their_row_of_the_matrix(role: str, seen: list[str]) -> None:
+    made = [
+        function("plan_training", category="training"),
+        function("send_bill", category="bills"),
+        function("show_bills", category="bills"),
+    ]
+    source = FunctionSource("club", made, categories=[Category(name="training"), Category(name="bills")])
+    matrix = {
+        "trainer": Restrictions(categories=("training",)),
+        "clerk": Restrictions(categories=("bills",)),
+        "guest": Restrictions(categories=("bills",), deny=("*_bill*",)),
+    }
+    async with runtime(source, policy=CedarPolicy(roles=matrix)) as club:
+        person = Principal(id="p", role=role)
+        desk = club.desk(principal=person)
+        assert sorted(item.name for item in desk.list().tools) == seen
+        for name in ("plan_training", "send_bill", "show_bills"):
+            assert (await club.call(name, {}, principal=person)).is_error == (name not in seen)
+
+
+@pytest.mark.proves("A-21")
+async def test_one_program_makes_several_calls() -> None:
+    program = "print(await find(number=1), await find(number=2))"
+
+    @tool(read_only=True)
+    def find(number: int) -> str:
+        """Finds an order."""
+        return f"order {number}"
+
+    model = ScriptedProvider([call("run_program", {"code": program}), say("found")])
+    async with Runtime(
+        provider=model, sources=[find], programs="monty", preset=replace(PRESETS["default"], programs="always")
+    ) as orders:
+        result = await orders.run("find orders 1 and 2")
+    assert result.tool_calls == ("find", "find")
+
+
+@pytest.mark.proves("A-21")
+async def test_an_answer_that_claims_what_no_call_did_is_marked() -> None:
+    @tool(destructive=True)
+    def delete_order(number: int) -> str:
+        """Deletes an order."""
+        return "deleted"
+
+    async with Runtime(provider=ScriptedProvider([say("I have deleted order 7.")]), sources=[delete_order]) as orders:
+        result = await orders.run("delete order 7")
+    assert [claim.text for claim in result.unsupported_claims] == ["I have deleted order 7."]
