@@ -11,6 +11,7 @@ import pytest
 
 from toolcaddie.audit.trail import DROPPED_LIMIT, HISTORY_LIMIT, TEXT_LIMIT, Trail
 from toolcaddie.core.approval import Approval
+from toolcaddie.core.claims import Claim
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, ExpectedBill
 from toolcaddie.core.errors import AuditError
@@ -22,6 +23,7 @@ from toolcaddie.core.events import (
     CallProgressed,
     CallSettled,
     CallUnknown,
+    ClaimsUnsupported,
     ClientCallDelta,
     LimitReached,
     MetaCalled,
@@ -154,6 +156,7 @@ EVERY_EVENT: Sequence[RunEvent] = (
     RunPaused(run_id="r", state=STATE),
     RunResumed(run_id="r", principal=Principal(id="ann"), answered=("call_1",)),
     RunFailed(run_id="r", error="no", kind="RunError"),
+    ClaimsUnsupported(run_id="r", claims=(Claim(action="destroy", text="I deleted it."),)),
     finished(),
 )
 
@@ -196,6 +199,7 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
         "run_paused",
         "run_resumed",
         "run_failed",
+        "claims_unsupported",
         "run_finished",
     ]
     assert {row.at for row in rows} == {1_234.5}
