@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -23,15 +23,17 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolcaddie import __version__
 from toolcaddie.app.settings import MCPSettings, duration_seconds
 from toolcaddie.audit.redact import redact_keys
+from toolcaddie.core.client import AnswerPending
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.events import CallProgressed, RunEvent
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.storage import ApiKey
-from toolcaddie.core.tool import Taint, Tool, ToolResult
+from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
 from toolcaddie.core.wire import Problem
 from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.problems import RefusedError
+from toolcaddie.doors.mcp.approving import Approving
 from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
 from toolcaddie.doors.mcp.content import call_result, listed_tool
@@ -218,13 +220,23 @@ class ToolServer:
         reached a limit."""
         await self._count(self._of(context).key)
         session = self._session(context)
-
-        async def follow(event: RunEvent) -> None:
-            self._taint.follow(desk, session, event)
-            await _pass_progress(context, event)
-
         desk = replace(desk, taint=await self._taint.before(desk, session))
-        return await desk.call(name, arguments, live=follow, client=client)
+
+        async def call(tell: Callable[[RunEvent], Awaitable[None]]) -> ToolResult:
+            async def follow(event: RunEvent) -> None:
+                self._taint.follow(desk, session, event)
+                await tell(event)
+                await _pass_progress(context, event)
+
+            return await desk.call(name, arguments, live=follow, client=client)
+
+        if client is None or self._settings.approve != "client":
+            return await call(_ignore)
+        approving = Approving(approvals=self._runtime.approvals, client=client, principal=desk.request.principal)
+        try:
+            return await approving.called(call)
+        except AnswerPending as pending:  # the client gets the question instead of this result
+            return failed(str(pending))
 
     async def _read_on(self, context: Context, desk: ToolDesk, handle: str, offset: int, limit: int) -> ToolResult:
         """Returns the next part of a truncated result, which a call of another client of the principal may have returned."""
@@ -300,6 +312,10 @@ _CACHED: tuple[Any, ...] = (
 
 def _process_key() -> bytes:
     return os.urandom(32)
+
+
+async def _ignore(event: RunEvent) -> None:
+    """Listens to nothing."""
 
 
 async def _pass_progress(context: Context, event: RunEvent) -> None:
