@@ -109,6 +109,11 @@ def runtime_of(
     )
 
 
+def bots_of(settings: Settings) -> Bots:
+    """Returns the bots and roles of the settings, and the categories enabled for everyone."""
+    return Bots(settings.bots, settings.roles, default=settings.default_bot, categories=settings.catalog.categories)
+
+
 def policy_of(settings: Settings, registry: Registry, parts: Parts) -> Policy:
     """Returns the policy of the settings; the shipped rules if they name none."""
     return one_of("policy", settings.policy, registry, parts) or CedarPolicy()

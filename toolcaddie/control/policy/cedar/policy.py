@@ -24,7 +24,14 @@ from toolcaddie.control.policy.cedar.entities import (
 )
 from toolcaddie.control.policy.cedar.interest import interest_of
 from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
-from toolcaddie.control.policy.cedar.short_forms import Restrictions, approver_rule, matching, quoted, rules_of
+from toolcaddie.control.policy.cedar.short_forms import (
+    Restrictions,
+    approver_rule,
+    matching,
+    naming_rule,
+    quoted,
+    rules_of,
+)
 from toolcaddie.control.policy.cedar.statements import Statement, check_ids, statements_of
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
@@ -59,8 +66,9 @@ class CedarPolicy:
       call may destroy something. False: nothing is allowed that no rule permits.
     - `never_ask`: tools about which the defaults do not ask although they may destroy something.
     - `deny`, `ask`, `categories`, `bots`, `roles`, `channels`: rules in short form, as in `Restrictions`.
-    - `approvers`: the people who may approve calls: ids of principals, and roles as `role:NAME`. None: everybody of the tenant.
-      Nobody may approve a call of their own, whatever the rules are.
+    - `approvers`: the people who may approve calls, also of tools that they cannot see: ids of principals, and roles as
+      `role:NAME`. None: everybody of the tenant who sees the tool. Nobody may approve a call of their own, whatever the rules
+      are.
     """
 
     def __init__(
@@ -88,6 +96,13 @@ class CedarPolicy:
         ]
         check_ids(self._rules)
         self._all = Rules(self._rules)
+        self._naming = Rules(
+            [
+                *statements_of(naming_rule(approvers), "[policy]"),
+                *(rule for rule in self._rules if _names_approvers(rule)),
+            ]
+        )
+        """The rules that name people who may approve calls of tools that they cannot see."""
         self._never_ask = _Names(never_ask)
         about_calls = [rule for rule in self._rules if rule.actions != frozenset({_APPROVE})]
         self._version = _version(about_calls, never_ask)
@@ -162,17 +177,28 @@ class CedarPolicy:
         if (tool := approval.subject) is None:
             reason = "the question is from an older version of Toolcaddie; resume the run to ask again"
             return Decision(verdict="deny", reason=reason, rule="error", policy_version=self._version)
+        outcome = self._approving(self._all, approval, tool, person)
+        if outcome.failed:
+            return self._failure(tool, outcome)
+        return self._decision("allow" if outcome.allowed else "deny", outcome, "no rule allows it")
+
+    def names_approver(self, approval: Approval, person: Principal) -> bool:
+        """Returns True if `approvers`, or the head of a rule that permits only `approve`, names this person or their role."""
+        if (tool := approval.subject) is None:
+            return False
+        outcome = self._approving(self._naming, approval, tool, person)
+        return outcome.allowed and not outcome.failed
+
+    def _approving(self, rules: Rules, approval: Approval, tool: Tool, person: Principal) -> Outcome:
+        """Returns what rules say of an answer of this person."""
         context = {
             "tainted": bool(approval.taint),
             "taint": sorted(set(approval.taint)),
             "arguments": arguments_of(approval.arguments, tool),
             "asker": principal_facts(approval.principal),
         }
-        request = _request(person, _APPROVE, tool, context)
-        [outcome] = self._all.outcomes([request], self._pair(person, tool))
-        if outcome.failed:
-            return self._failure(tool, outcome)
-        return self._decision("allow" if outcome.allowed else "deny", outcome, "no rule allows it")
+        [outcome] = rules.outcomes([_request(person, _APPROVE, tool, context)], self._pair(person, tool))
+        return outcome
 
     def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
         """Returns True if a principal sees a tool, and the rules that determined it."""
@@ -262,6 +288,11 @@ class CedarPolicy:
             pair = _handle(principal_entity(principal), self._entity(tool))
             self._pairs.put(key, pair)
         return pair
+
+
+def _names_approvers(rule: Statement) -> bool:
+    """Returns True for a rule that permits named people, or people of a named role, to approve, and is about nothing else."""
+    return rule.tree["effect"] == "permit" and rule.actions == frozenset({_APPROVE}) and rule.names_people
 
 
 class _Names:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from toolcaddie.control.people import ROLE
 from toolcaddie.core.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The categories whose tools they see and call; None: all."""
 
 
-_ROLE = "role:"
+_APPROVING = 'principal, action == Action::"approve", resource'
 _GROUPS = {"bot": "Bot", "role": "Role", "channel": "Channel"}
 """The Cedar type of each kind of caller."""
 
@@ -46,13 +47,23 @@ def approver_rule(approvers: Sequence[str] | None) -> str:
     rule."""
     if approvers is None:
         return ""
-    people = " || ".join(map(_person, approvers)) or "false"
-    scope = 'principal, action == Action::"approve", resource'
-    return f'@id("approvers") @reason("the settings name other approvers") forbid ({scope}) unless {{ {people} }};'
+    return (
+        f'@id("approvers") @reason("the settings name other approvers") forbid ({_APPROVING}) '
+        f"unless {{ {_people(approvers)} }};"
+    )
+
+
+def naming_rule(approvers: Sequence[str] | None) -> str:
+    """Returns the rule that names these people as approvers, also of calls of tools that they cannot see. None: no rule."""
+    return "" if approvers is None else f"permit ({_APPROVING}) when {{ {_people(approvers)} }};"
+
+
+def _people(approvers: Sequence[str]) -> str:
+    return " || ".join(map(_person, approvers)) or "false"
 
 
 def _person(approver: str) -> str:
-    role = approver.removeprefix(_ROLE)
+    role = approver.removeprefix(ROLE)
     if not role or role != role.strip():
         raise ConfigError(f"policy.approvers: {approver!r} names nobody; write the id of a principal, or role:NAME")
     return f"principal.id == {quoted(approver)}" if role == approver else f"principal in Role::{quoted(role)}"
