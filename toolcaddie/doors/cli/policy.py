@@ -11,9 +11,10 @@ import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.runtimes import catalog_of
-from toolcaddie.control.policy.cedar.explaining import Outcome, explained
+from toolcaddie.app.runtimes import bots_of, catalog_of
+from toolcaddie.control.policy.cedar.explaining import Explanation, Outcome, explained
 from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
@@ -136,9 +137,11 @@ def explain(
 ) -> None:
     """Tell what happens if PRINCIPAL calls TOOL with ARGUMENTS (a JSON object), and which rules decide it."""
     settings = settings_of(common, catalogs=caller.pop("catalogs"))
-    who = Principal(id=principal, **caller)
+    bots = bots_of(settings)
+    who = bots.identified(Principal(id=principal, **caller))
     values = _arguments(arguments)
-    explanation = explained(policy_in(settings), _tool(catalog_of(settings), tool), who, values, taint)
+    visibility = Visibility(bots)
+    explanation = explained(policy_in(settings), visibility, _tool(catalog_of(settings), tool), who, values, taint)
     if as_json:
         print_json(explanation)
         return
@@ -164,11 +167,14 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
     expect = "hidden"             # or allow, ask, deny
     """
     settings = settings_of(common, catalogs=catalogs)
-    policy, catalog = policy_in(settings), catalog_of(settings)
-    outcomes = [
-        (case, explained(policy, _tool(catalog, case.tool), case.caller, case.arguments, case.taint))
-        for case in _cases(file)
-    ]
+    policy, catalog, bots = policy_in(settings), catalog_of(settings), bots_of(settings)
+    visibility = Visibility(bots)
+
+    def outcome_of(case: Case) -> Explanation:
+        caller = bots.identified(case.caller)
+        return explained(policy, visibility, _tool(catalog, case.tool), caller, case.arguments, case.taint)
+
+    outcomes = [(case, outcome_of(case)) for case in _cases(file)]
     different = [(case, outcome) for case, outcome in outcomes if outcome.outcome != case.expect]
     if as_json:
         found = [{"case": case, "outcome": outcome} for case, outcome in outcomes]
