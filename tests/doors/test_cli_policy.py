@@ -9,7 +9,7 @@ from tests.doors.commandline import CommandLine
 SETTINGS = """
 catalogs = ["gym"]
 [policy]
-deny = ["drop_*"]
+deny = ["update_*"]
 files = ["policy.cedar"]
 [policy.roles.guest]
 categories = ["plans"]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +24,8 @@ from toolcaddie.control.policy.cedar.entities import (
 from toolcaddie.control.policy.cedar.interest import interest_of
 from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
 from toolcaddie.control.policy.cedar.short_forms import (
+    CategoryName,
+    Pattern,
     Restrictions,
     approver_rule,
     matching,
@@ -33,6 +34,7 @@ from toolcaddie.control.policy.cedar.short_forms import (
     rules_of,
 )
 from toolcaddie.control.policy.cedar.statements import Statement, check_ids, statements_of
+from toolcaddie.control.policy.cedar.unused import KnownCallers, Written, expression, unused
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
@@ -77,16 +79,28 @@ class CedarPolicy:
         files: Sequence[str] = (),
         text: str = "",
         defaults: bool = True,
-        never_ask: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        ask: Sequence[str] = (),
-        categories: Sequence[str] | None = None,
+        never_ask: Sequence[Pattern] = (),
+        deny: Sequence[Pattern] = (),
+        ask: Sequence[Pattern] = (),
+        categories: Sequence[CategoryName] | None = None,
         bots: Mapping[str, Restrictions] | None = None,
         roles: Mapping[str, Restrictions] | None = None,
         channels: Mapping[str, Restrictions] | None = None,
         approvers: Sequence[str] | None = None,
     ) -> None:
         everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
+        self._written = Written(
+            tables={
+                "policy": everyone,
+                **{f"policy.bots.{name}": table for name, table in (bots or {}).items()},
+                **{f"policy.roles.{name}": table for name, table in (roles or {}).items()},
+                **{f"policy.channels.{name}": table for name, table in (channels or {}).items()},
+            },
+            never_ask=tuple(never_ask),
+            bots=tuple(bots or ()),
+            roles=tuple(roles or ()),
+            approvers=tuple(approvers or ()),
+        )
         short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
         self._rules: list[Statement] = [
             *(_default_rules() if defaults else ()),
@@ -127,6 +141,11 @@ class CedarPolicy:
     @property
     def rules(self) -> Sequence[Statement]:
         return self._rules
+
+    def names_nothing(self, catalog: Catalog, callers: KnownCallers) -> Sequence[str]:
+        """Returns a sentence for each name in the short forms that no tool, category, bot or caller has. With an empty catalog,
+        names of tools and categories are not judged."""
+        return list(unused(self._written, catalog, callers))
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it."""
@@ -300,10 +319,10 @@ class _Names:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         matching(patterns)  # raises an error for what is no pattern
-        self._expressions = [_expression(pattern) for pattern in patterns]
+        self._expressions = [expression(pattern) for pattern in patterns]
 
     def __contains__(self, name: str) -> bool:
-        return any(expression.fullmatch(name) for expression in self._expressions)
+        return any(each.fullmatch(name) for each in self._expressions)
 
 
 def _calls(principal: Principal, tool: Tool, context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -350,10 +369,6 @@ def _version(rules: Sequence[Statement], never_ask: Sequence[str]) -> str:
     """Returns a digest of the rules, whatever their files are called."""
     text = "\0".join([*(rule.text for rule in rules), *sorted(never_ask)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
 def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
