@@ -278,7 +278,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{"deny": ["pay "]}, {"never_ask": [" pay"]}, {"categories": ["money\t"]}])
 def test_blanks_around_a_name_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="has blanks around it; write '(pay|money)'"):
+    with pytest.raises(ConfigError, match=r"has blanks around it; write '(pay|money)'"):
         CedarPolicy(**settings)
 
 
