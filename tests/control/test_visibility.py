@@ -24,7 +24,7 @@ from toolcaddie.core.meta_names import (
     SEARCH_TOOLS,
 )
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
@@ -240,3 +240,27 @@ def test_masks_of_a_thousand_callers_are_kept_and_all_of_them_are_right() -> Non
     again = visibility.mask(catalog, GUEST)
     assert again == first
     assert again is not first
+
+
+@pytest.mark.parametrize("role", [None, "admin", "guest"])
+@pytest.mark.parametrize("bot", [None, "front", "back", "closed"])
+def test_one_tool_is_hidden_for_the_reason_for_which_the_mask_hides_it(role: str | None, bot: str | None) -> None:
+    bots = Bots(
+        {"front": Bot(disabled_tools=("open",)), "back": Bot(), "closed": Bot(categories=("rooms",))},
+        categories=("rooms", "people"),
+    )
+    catalog = Catalog.of(
+        [
+            Tool(name="open", category="people"),
+            Tool(name="rooms", category="rooms"),
+            Tool(name="other", category="other"),
+            Tool(name="without"),
+            Tool(name="admins", category="rooms", roles=("admin",)),
+            Tool(name="backs", category="rooms", scope="back"),
+            Tool(name="clients", source=CLIENT_SOURCE),
+        ]
+    )
+    principal, visibility = Principal(role=role, bot=bot), Visibility(bots)
+    mask = visibility.mask(catalog, principal)
+    assert mask is not None
+    assert [visibility.restriction(tool, principal) is None for tool in catalog] == list(map(bool, mask))

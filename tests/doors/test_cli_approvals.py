@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,23 @@ from toolcaddie.testing import ScriptedProvider, calls, say
 from toolcaddie.util.user import user_name
 
 
-@tool(destructive=True)
-def remove(name: str) -> str:
-    """Remove somebody."""
-    return f"removed {name}"
+def _remover(roles: tuple[str, ...]) -> Callable[[str], str]:
+    @tool(destructive=True, roles=roles)
+    def remove(name: str) -> str:
+        """Remove somebody."""
+        return f"removed {name}"
+
+    return remove
 
 
-async def _waits(*names: str, asker: str = "ann") -> str:
+async def _waits(*names: str, asker: str = "ann", roles: tuple[str, ...] = ()) -> str:
     """Stores a run that asks about the removal of each name, and returns its id."""
     async with Database(DEFAULT_DATABASE) as database:
         script = [calls(*(("remove", {"name": name}) for name in names)), say("done")]
         runtime = Runtime(
-            provider=ScriptedProvider(script), sources=[remove], documents=database.store, policy=CedarPolicy()
+            provider=ScriptedProvider(script), sources=[_remover(roles)], documents=database.store, policy=CedarPolicy()
         )
-        return (await runtime.run("remove them", principal=Principal(id=asker))).run_id
+        return (await runtime.run("remove them", principal=Principal(id=asker, role="admin"))).run_id
 
 
 @pytest.fixture
@@ -80,6 +84,17 @@ def test_who_may_not_approve_is_refused(toolcaddie: CommandLine, run_id: str) ->
         "approvals", "approve", "--run", run_id
     )
     assert len(toolcaddie.json("approvals", "list")["approvals"]) == 2
+
+
+def test_the_person_of_the_command_line_has_no_role_and_must_be_named_for_a_tool_of_some_roles(
+    toolcaddie: CommandLine,
+) -> None:
+    run_id = asyncio.run(_waits("john", roles=("admin",)))
+    refusal = toolcaddie.refused("approvals", "approve", "--run", run_id)
+    assert "because this tool is hidden from them (tool.roles" in refusal
+    assert "policy.approvers can name people and roles" in refusal
+    (toolcaddie.home / "toolcaddie.toml").write_text(f'[policy]\napprovers = ["{user_name()}"]\n')
+    assert "approved remove" in toolcaddie.ok("approvals", "approve", "--run", run_id)
 
 
 def test_variables_of_the_environment_do_not_make_somebody_an_approver(

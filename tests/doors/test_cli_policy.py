@@ -9,7 +9,7 @@ from tests.doors.commandline import CommandLine
 SETTINGS = """
 catalogs = ["gym"]
 [policy]
-deny = ["drop_*"]
+deny = ["update_*"]
 files = ["policy.cedar"]
 [policy.roles.guest]
 categories = ["plans"]
@@ -72,6 +72,46 @@ def test_rules_are_shown_with_their_places(home: CommandLine) -> None:
 )
 def test_a_decision_is_explained(home: CommandLine, words: tuple[str, ...], outcome: str) -> None:
     assert home.json("policy", "explain", *words)["outcome"] == outcome
+
+
+BOTS = """
+default_bot = "front"
+catalogs = ["gym"]
+[bots.front]
+disabled_tools = ["delete_client"]
+[bots.plans]
+categories = ["plans"]
+[bots.back]
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome", "rule"),
+    [
+        ((), "hidden", "bots.front.disabled_tools"),
+        (("--bot", "plans"), "hidden", "bots.plans.categories"),
+        (("--bot", "back"), "ask", "ask-before-destroying"),
+    ],
+    ids=["of the default bot", "by category", "of another bot"],
+)
+def test_a_decision_follows_the_settings_of_the_bots_as_in_a_run(
+    toolcaddie: CommandLine, words: tuple[str, ...], outcome: str, rule: str
+) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text(BOTS)
+    explanation = toolcaddie.json("policy", "explain", "ann", "delete_client", '{"client_id": 7}', *words)
+    assert (explanation["outcome"], explanation["rules"]) == (outcome, [rule])
+
+    bot = f'bot = "{words[1]}"' if words else ""
+    cases = toolcaddie.home / "cases.toml"
+    cases.write_text(f'[[case]]\n{bot}\ntool = "delete_client"\nexpect = "{outcome}"\n')
+    assert toolcaddie.json("policy", "test", cases)["different"] == 0
+
+
+def test_a_bot_that_does_not_exist_is_named(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text(BOTS)
+    assert "there is no bot 'bakc'; did you mean 'back'?" in toolcaddie.refused(
+        "policy", "explain", "ann", "delete_client", "--bot", "bakc"
+    )
 
 
 def test_the_cases_of_a_file_are_compared(home: CommandLine) -> None:

@@ -44,7 +44,7 @@ async def _recorded(*calls: tuple[str, str, dict[str, object]]) -> None:
         script = [reply for _, name, arguments in calls for reply in (call(name, arguments), say("done"))]
         runtime = Runtime(provider=ScriptedProvider(script), sources=[pay, gone], trail=Trail(database.events))
         for person, _, _ in calls:
-            await runtime.run("pay", principal=Principal(id=person, role="staff", channel="desk"))
+            await runtime.run("pay", principal=Principal(id=person, role="staff", bot="front", channel="desk"))
 
 
 @pytest.fixture
@@ -109,3 +109,13 @@ def test_a_call_whose_record_was_cut_is_counted(toolcaddie: CommandLine, recorde
 def test_rules_that_cannot_be_read_are_named(recorded: CommandLine, tmp_path: Path) -> None:
     (recorded.home / "broken.cedar").write_text("forbid everything;")
     assert "broken.cedar:1: this is no Cedar policy" in recorded.refused("policy", "try", "broken.cedar")
+
+
+def test_recorded_calls_are_judged_by_the_settings_of_their_bots_too(recorded: CommandLine) -> None:
+    (recorded.home / "same.cedar").write_text("")
+    settings = recorded.home / "toolcaddie.toml"
+    assert recorded.json("policy", "try", recorded.home / "same.cedar")["differences"] == []
+    settings.write_text(f'{settings.read_text()}[bots.front]\ndisabled_tools = ["pay"]\n')
+    result = recorded("policy", "try", recorded.home / "same.cedar")
+    assert result.exit_code == 1
+    assert result.stdout.count("bots.front.disabled_tools") == 2

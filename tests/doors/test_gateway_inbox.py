@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.doors.serving import Gateway, gateway
+from toolcaddie.control.bots import Bot
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
 from toolcaddie.sources.functions import tool
@@ -200,3 +201,112 @@ async def test_a_wrong_request_says_what_to_send(
     async with house(tmp_path, []) as here:
         status, answer = await here.send("mia", method, path, body)
         assert (status, message in answer["error"]["message"]) == (400, True), answer
+
+
+# --- tools that are hidden from the person ------------------------------------------------------------------------------
+
+GUEST, ROOT, OWNER = (
+    Principal(id="gus", role="guest", bot="front"),
+    Principal(id="root", role="admin", bot="back"),
+    Principal(id="olga", role="admin", bot="back"),
+)
+NO_DEFAULT_SEE = 'forbid (principal, action == Action::"see", resource) unless { principal in Role::"admin" };'
+PERMIT = 'permit (principal in Role::"guest", action == Action::"approve", resource == Tool::"purge");'
+
+
+@asynccontextmanager
+async def hidden_tool(
+    folder: Path,
+    *,
+    bots: Mapping[str, Bot] | None = None,
+    policy: CedarPolicy | None = None,
+    **restrictions: Any,
+) -> AsyncIterator[tuple[House, str]]:
+    """A house in which `root` asked for a call of `purge`, and the id of the question."""
+
+    @tool(destructive=True, category="salaries", **restrictions)
+    def purge(person: str) -> str:
+        """Purge the salaries of a person."""
+        return f"purged {person}"
+
+    script = [call("purge", {"person": "the CEO"}), say("Done.")]
+    async with (
+        gateway(folder, ScriptedProvider(script), sources=[purge], policy=policy, bots=bots) as served,
+        aiohttp.ClientSession() as http,
+    ):
+        here = House(gateway=served, http=http, deleted=[])
+        for person in (GUEST, ROOT, OWNER):
+            _, here.keys[person.id] = await served.database.keys.add(person.id, person)
+        await here.ask("root", "purge the CEO")
+        [question] = await served.runtime.approvals.list("default")
+        yield here, question.id
+
+
+@pytest.mark.parametrize(
+    "restrictions",
+    [
+        {"roles": ("admin",)},
+        {"scope": "back"},
+        {"bots": {"front": Bot(disabled_tools=("purge",)), "back": Bot()}},
+        {"bots": {"front": Bot(categories=()), "back": Bot()}},
+        {"policy": CedarPolicy(text=NO_DEFAULT_SEE)},
+    ],
+    ids=["roles", "scope", "disabled tool", "category", "rule about see"],
+)
+async def test_a_person_from_whom_a_tool_is_hidden_neither_sees_nor_answers_its_questions(
+    tmp_path: Path, restrictions: dict[str, Any]
+) -> None:
+    async with hidden_tool(tmp_path, **restrictions) as (here, question):
+        unknown = await here.send("gus", "GET", "/approvals/approval_0")
+        assert await here.waiting("gus", status="all") == []
+        for method, path, body in (
+            ("GET", f"/approvals/{question}", None),
+            ("POST", f"/approvals/{question}", {"approved": True}),
+            ("POST", f"/approvals/{question}", {"approved": False}),
+            ("POST", "/approvals", {"answers": {question: True}}),
+        ):
+            status, answer = await here.send("gus", method, path, body)
+            assert (status, answer["error"]["code"]) == (404, "unknown_approval")
+            assert answer["error"]["message"].replace(question, "approval_0") == unknown[1]["error"]["message"]
+
+        assert (await here.send("olga", "POST", f"/approvals/{question}", {"approved": True}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [CedarPolicy(approvers=["role:guest"]), CedarPolicy(approvers=["gus"]), CedarPolicy(text=PERMIT)],
+    ids=["role", "person", "rule"],
+)
+async def test_people_whom_the_rules_name_as_approvers_answer_questions_about_tools_that_they_cannot_see(
+    tmp_path: Path, policy: CedarPolicy
+) -> None:
+    async with hidden_tool(tmp_path, policy=policy, roles=("admin",)) as (here, question):
+        [run] = await here.waiting("gus")
+        assert run["approvals"][0]["arguments"] == {"person": "the CEO"}
+        assert (await here.send("gus", "POST", f"/approvals/{question}", {"approved": True}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'permit (principal, action == Action::"approve", resource);',
+        'permit (principal in Role::"guest", action, resource);',
+        'permit (principal in Tenant::"default", action == Action::"approve", resource);',
+        'permit (principal in Role::"guest", action == Action::"approve", resource) when { context.arguments.no == 1 };',
+    ],
+    ids=["everybody", "all actions", "a tenant", "cannot be evaluated"],
+)
+async def test_a_rule_that_does_not_name_approvers_does_not_show_hidden_tools(tmp_path: Path, rule: str) -> None:
+    async with hidden_tool(tmp_path, policy=CedarPolicy(text=rule), roles=("admin",)) as (here, question):
+        assert await here.waiting("gus") == []
+        assert (await here.send("gus", "POST", f"/approvals/{question}", {"approved": True}))[0] == 404
+
+
+async def test_a_named_approver_is_still_bound_by_the_rules_that_forbid(tmp_path: Path) -> None:
+    forbidding = CedarPolicy(
+        approvers=["role:guest"],
+        text='forbid (principal in Role::"guest", action == Action::"approve", resource) when { context.tainted == false };',
+    )
+    async with hidden_tool(tmp_path, policy=forbidding, roles=("admin",)) as (here, question):
+        assert await here.waiting("gus") == []
+        assert (await here.send("gus", "POST", f"/approvals/{question}", {"approved": True}))[0] == 404

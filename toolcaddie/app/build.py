@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -21,6 +20,7 @@ from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
+from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
 from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
 from toolcaddie.app.settings import Settings
@@ -111,9 +111,17 @@ async def assembled(
             registry=registry,
             parts=parts,
         )
+
+        async def reload(changed: Settings) -> Changes:
+            changes = await reloading.reload(changed, runtime.change_policy)
+            if changes.policy:
+                warn_of_names(changed, runtime.source.snapshot(), await database.keys.list())
+            return changes
+
         teaching: asyncio.Task[None] | None = None
         try:
             await runtime.warm()
+            warn_of_names(settings, runtime.source.snapshot(), await database.keys.list())
             for notice in notices:
                 await notice.open()
             if settings.learning.enabled:
@@ -129,7 +137,7 @@ async def assembled(
                 meter=database.meter,
                 key_limits=reloading.key_limits,
                 registry=metrics,
-                reload=partial(reloading.reload, change_policy=runtime.change_policy),
+                reload=reload,
                 source_states=states.states,
                 own_upstream_key=has_own_key(settings, registry),
             )

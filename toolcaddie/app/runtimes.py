@@ -109,6 +109,11 @@ def runtime_of(
     )
 
 
+def bots_of(settings: Settings) -> Bots:
+    """Returns the bots and roles of the settings, and the categories enabled for everyone."""
+    return Bots(settings.bots, settings.roles, default=settings.default_bot, categories=settings.catalog.categories)
+
+
 def policy_of(settings: Settings, registry: Registry, parts: Parts) -> Policy:
     """Returns the policy of the settings; the shipped rules if they name none."""
     return one_of("policy", settings.policy, registry, parts) or CedarPolicy()
@@ -193,13 +198,18 @@ def _with_database(module: str) -> Any:
 def catalog_of(settings: Settings) -> Catalog:
     """Returns the enabled tools of the settings' sources. Raises `ConfigError` if the settings name no source, or a source cannot
     be used."""
-    sources, enabled = _definitions(settings, Registry(), host_parts(settings)), settings.catalog.categories
-    catalog = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
+    catalog, enabled = whole_catalog_of(settings), settings.catalog.categories
     if enabled is None:
         return catalog
     Bots(categories=enabled).check(catalog)
     categories = (category for category in catalog.categories if category.name in enabled)
     return Catalog.of((tool for tool in catalog if tool.category in enabled), categories, check_schemas=False)
+
+
+def whole_catalog_of(settings: Settings) -> Catalog:
+    """Returns the tools of the settings' sources, also those that are not enabled. Raises as `catalog_of`."""
+    sources = _definitions(settings, Registry(), host_parts(settings))
+    return CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
 
 
 def _definitions(settings: Settings, registry: Registry, parts: Parts) -> Sequence[ToolSource]:

@@ -53,14 +53,14 @@ def teach(runtime: Runtime, settings: Settings) -> None:
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest]) -> None:
-    if not settings.learning.from_trail or not _exists(settings.database_url):
+    if not settings.learning.from_trail or not database_exists(settings.database_url):
         await runtime.learn(await past_entries(runtime, settings, requests))
         return
     async with Database(settings.database_url, audit_key=audit_key(settings.audit)) as database:
         await runtime.learn(await past_entries(runtime, settings, requests, database.events))
 
 
-def _exists(url: str) -> bool:
+def database_exists(url: str) -> bool:
     """Returns False if the database is an SQLite file that does not exist: opening it would create it, and a command that only
     reads must not do that."""
     parsed = make_url(url)

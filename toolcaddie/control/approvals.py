@@ -50,6 +50,7 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         policy_version=decision.policy_version,
         principal=request.context.principal,
         subject=_subject(request),
+        restrictions_kept=True,
         reason=decision.reason,
         rule=decision.rule,
         taint=request.state.taint,
@@ -75,6 +76,8 @@ def _subject(request: CallRequest) -> Tool:
         annotations=tool.annotations,
         tags=tool.tags,
         untrusted=tool.untrusted,
+        roles=tool.roles,
+        scope=tool.scope,
     )
 
 

@@ -1,17 +1,25 @@
-"""The people who may answer a question: those to whom the policy permits it, and never the one who asked for the call."""
+"""The people who may answer a question: those to whom the policy permits it, and never the one who asked for the call.
+
+Nobody sees or answers a question about a tool that is hidden from them, by its own roles and scope, by the settings of their bot
+or by the policy, unless the policy names them as approvers.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from toolcaddie.control.approvals import closed, unknown_approval
+from toolcaddie.control.policy.current import CurrentPolicy
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.approval import Approval, ApprovalStatus
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.ports import ApprovalStore, ApproverPolicy
+from toolcaddie.core.tool import Tool
+from toolcaddie.ports import ApprovalStore
 
 _ALL = sys.maxsize
 
@@ -27,12 +35,22 @@ class Answered(Struct, frozen=True, kw_only=True):
 class JudgedApprovals:
     """Approvals that only those may answer who may approve the call. Implements `ports.ApprovalStore` around another store.
 
-    An answer without a person (`by=None`) is the application's own, and is not judged.
+    An answer without a person (`by=None`) is the application's own, and is not judged. `tool_now` returns a tool as it is now, by
+    its name; None: it is not known.
     """
 
-    def __init__(self, approvals: ApprovalStore, policy: ApproverPolicy) -> None:
+    def __init__(
+        self,
+        approvals: ApprovalStore,
+        policy: CurrentPolicy,
+        visibility: Visibility,
+        *,
+        tool_now: Callable[[str], Tool | None] = lambda name: None,
+    ) -> None:
         self._approvals = approvals
         self._policy = policy
+        self._visibility = visibility
+        self._tool_now = tool_now
         self.open = approvals.open
         self.get = approvals.get
         self.equal = approvals.equal
@@ -93,11 +111,31 @@ class JudgedApprovals:
         raise RequestError(f"{approval.id} ({approval.tool}): {reason}", param="approval", code="may_not_approve")
 
     def _objection(self, approval: Approval, person: Principal) -> str:
-        """Returns why the policy does not let this person approve; empty: it does."""
+        """Returns why this person may not approve; empty: the person may."""
         if approval.principal.tenant != person.tenant:
             return "it belongs to another tenant"
         decision = self._policy.approver_decision(approval, person)
-        if decision.verdict == "allow":
+        if decision.verdict != "allow":
+            why = f": {decision.reason}" if decision.reason else ""
+            return f"{person.id} may not approve calls of {approval.tool} (rule {decision.rule}{why})"
+        if self._policy.names_approver(approval, person) or not (hidden := self._hidden(approval, person)):
             return ""
-        why = f": {decision.reason}" if decision.reason else ""
-        return f"{person.id} may not approve calls of {approval.tool} (rule {decision.rule}{why})"
+        return (
+            f"{person.id} may not approve calls of {approval.tool}, because {hidden}; policy.approvers can name people and "
+            "roles who may approve nevertheless"
+        )
+
+    def _hidden(self, approval: Approval, person: Principal) -> str:
+        """Returns why the tool of a question is hidden from this person, as it was then or as it is now; empty: it is not."""
+        now = self._tool_now(approval.tool)
+        asked = approval.subject if approval.restrictions_kept else None
+        tools = [tool for tool in (asked, now) if tool is not None]
+        if not tools:
+            return "the question is from an older version of Toolcaddie (resume the run to ask again)"
+        for tool in tools:
+            if (restriction := self._visibility.restriction(tool, person)) is not None:
+                return f"this tool is hidden from them ({restriction.rule}: {restriction.reason})"
+            mask = self._policy.visible(Catalog.of([tool], check_schemas=False), person)
+            if mask is not None and not mask[0]:
+                return "this tool is hidden from them (by the rules about `see`)"
+        return ""

@@ -33,6 +33,15 @@ def may_use(tool: Tool, principal: Principal) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restriction:
+    """What hides a tool from a caller, whatever the policy says."""
+
+    rule: str
+    """The setting: `tool.roles`, `tool.scope`, `catalog.categories`, `bots.NAME.disabled_tools` or `bots.NAME.categories`."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _CatalogMasks:
     """A catalog's restricted tools by position, and the masks made so far."""
 
@@ -61,6 +70,21 @@ class Visibility:
             cached.masks.clear()
         mask = cached.masks[caller] = self._new_mask(catalog, cached.restricted, principal)
         return mask
+
+    def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
+        """Returns what hides one tool from a principal, as `mask` does; None: nothing does."""
+        if not may_use(tool, principal):
+            rule = "tool.roles" if tool.roles and principal.role not in tool.roles else "tool.scope"
+            return Restriction(rule=rule, reason="the tool's own roles or scope exclude this caller")
+        if tool.name in self._bots.disabled_tools(principal):
+            return Restriction(rule=f"bots.{principal.bot}.disabled_tools", reason="the bot may not use this tool")
+        enabled = self._bots.categories(principal)
+        if enabled is None or tool.category in enabled or tool.source == CLIENT_SOURCE:
+            return None
+        bot = self._bots.of(principal)
+        of_bot = bot is not None and bot.categories is not None and tool.category not in bot.categories
+        rule = f"bots.{principal.bot}.categories" if of_bot else "catalog.categories"
+        return Restriction(rule=rule, reason="the category of the tool is not enabled")
 
     def _add(self, catalog: Catalog) -> _CatalogMasks:
         """Makes the entry of a catalog without masks, and drops entries of the oldest catalogs if there are too many."""

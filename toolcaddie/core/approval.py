@@ -36,6 +36,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     subject: Tool | None = None
     """The tool without its texts, as rules see it that say who may approve. None: the question is from an older version of
     Toolcaddie."""
+    restrictions_kept: bool = False
+    """True: `subject` has the roles and the scope of the tool. False: the question is from an older version of Toolcaddie."""
     reason: str = ""
     """Reason given by the policy."""
     rule: str = ""

@@ -38,6 +38,17 @@ class ApproverPolicy(Protocol):
         ...
 
 
+@runtime_checkable
+class NamingPolicy(Protocol):
+    """A policy that also names people who may approve calls of tools that they cannot see themselves. Under any other, nobody
+    sees or approves a call of a tool that is hidden from them."""
+
+    def names_approver(self, approval: Approval, person: Principal) -> bool:
+        """Returns True if the policy names this person, or the person's role, as one who may approve this call. Whether the
+        person may, `ApproverPolicy.approver_decision` says."""
+        ...
+
+
 class Approver(Protocol):
     """Answers approvals at once, if a person is present to answer."""
 

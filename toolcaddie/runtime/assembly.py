@@ -18,6 +18,7 @@ from toolcaddie.control.bots import Bot, Bots, Role
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.results.held import HeldResults
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
@@ -222,7 +223,9 @@ class Assembly:
         self.model = model or entry.model
         self.tool_config = config
         self.preset = default_preset
-        self.approvals = JudgedApprovals(gates.approvals, current_policy)
+        self.approvals = JudgedApprovals(
+            gates.approvals, current_policy, Visibility(known_bots), tool_now=lambda name: source.snapshot().get(name)
+        )
         """The questions that policies ask, and their answers. A person answers only what the policy lets this person approve."""
         self._policy = current_policy
         self._bots = known_bots

@@ -276,6 +276,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         CedarPolicy(files=[str(tmp_path / "none.cedar")])
 
 
+@pytest.mark.parametrize("settings", [{"deny": ["pay "]}, {"never_ask": [" pay"]}, {"categories": ["money\t"]}])
+def test_blanks_around_a_name_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"has blanks around it; write '(pay|money)'"):
+        CedarPolicy(**settings)
+
+
 @pytest.mark.parametrize("pattern", ["", "a?", "[ab]"])
 def test_a_name_with_another_wildcard_is_refused(pattern: str) -> None:
     with pytest.raises(ConfigError, match="is no name of a tool"):

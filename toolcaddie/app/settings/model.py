@@ -33,7 +33,7 @@ Person = Annotated[
     str,
     Meta(
         pattern=r"^(?!role:(\s|\Z))\S(.*\S)?\Z",
-        description='an id such as "ann", or a role such as "role:manager", without blanks around it',
+        description='without blanks around it: an id such as "ann", or a role such as "role:manager"',
     ),
 ]
 """A person or a role in a list of people."""

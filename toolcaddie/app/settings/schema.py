@@ -150,12 +150,20 @@ def _remedy(kind: Any, path: Sequence[str]) -> str:
             kind = inner
             continue
         if not is_table(kind) and not is_list_of_tables(kind):
+            kind = _described_item(kind) if name.isdigit() else kind
             break
         kind = get_args(kind)[0] if name.isdigit() else table_fields(kind)[name]
     kind = bare(kind)
     if is_table(kind):
         return f"; write a table with {', '.join(table_fields(kind))}"
     return f"; write {' or '.join(map(_words, _members(kind)))}"
+
+
+def _described_item(kind: Any) -> Any:
+    """Returns the type of the items of a list if it says what they are; else the type of the list."""
+    item = get_args(kind)[0] if get_origin(kind) in (tuple, list, Sequence) else None
+    rules = get_args(item)[1:] if get_origin(item) is Annotated else ()
+    return item if any(isinstance(rule, Meta) and rule.description for rule in rules) else kind
 
 
 def _members(kind: Any) -> Sequence[Any]:

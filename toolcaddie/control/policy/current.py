@@ -6,7 +6,7 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.ports import ApproverPolicy, Policy
+from toolcaddie.ports import ApproverPolicy, NamingPolicy, Policy
 from toolcaddie.util.replacing import replace
 
 
@@ -40,3 +40,8 @@ class CurrentPolicy:
             if isinstance(policy, ApproverPolicy)
             else Decision(verdict="allow")
         )
+
+    def names_approver(self, approval: Approval, person: Principal) -> bool:
+        """Returns True if the policy names this person as one who may approve this call, also if the tool is hidden from them."""
+        policy = self._policy
+        return isinstance(policy, NamingPolicy) and policy.names_approver(approval, person)

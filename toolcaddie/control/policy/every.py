@@ -9,7 +9,7 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask, View
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.ports import ApproverPolicy, Policy
+from toolcaddie.ports import ApproverPolicy, NamingPolicy, Policy
 
 
 class EveryPolicy:
@@ -38,3 +38,7 @@ class EveryPolicy:
         judges = [policy for policy in self._policies if isinstance(policy, ApproverPolicy)]
         everybody = Decision(verdict="allow")
         return joined([everybody, *(policy.approver_decision(approval, person) for policy in judges)])
+
+    def names_approver(self, approval: Approval, person: Principal) -> bool:
+        """Returns True if one of the policies names this person as one who may approve this call."""
+        return any(isinstance(each, NamingPolicy) and each.names_approver(approval, person) for each in self._policies)

@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from toolcaddie.app.build import opened
-from toolcaddie.app.runtimes import host_parts, policy_of
+from toolcaddie.app.runtimes import bots_of, host_parts, policy_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.approvers import Answered, JudgedApprovals
 from toolcaddie.control.policy.current import CurrentPolicy
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -174,7 +175,8 @@ def _answer(
 async def _stored(settings: Settings) -> AsyncIterator[JudgedApprovals]:
     policy = CurrentPolicy(policy_of(settings, Registry(), host_parts(settings)))
     async with opened(settings) as database:
-        yield JudgedApprovals(StoredApprovals(database.store, emit=Trail(database.events).emit), policy)
+        approvals = StoredApprovals(database.store, emit=Trail(database.events).emit)
+        yield JudgedApprovals(approvals, policy, Visibility(bots_of(settings)))
 
 
 async def _listed(settings: Settings, tenant: str, *, everything: bool, limit: int) -> Sequence[Approval]:

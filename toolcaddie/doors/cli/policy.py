@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,18 @@ import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.runtimes import catalog_of
-from toolcaddie.control.policy.cedar.explaining import Outcome, explained
+from toolcaddie.app.build import opened
+from toolcaddie.app.policy_names import names_without_meaning
+from toolcaddie.app.runtimes import bots_of, catalog_of, whole_catalog_of
+from toolcaddie.app.settings import Settings
+from toolcaddie.app.taught import database_exists
+from toolcaddie.control.policy.cedar.explaining import Explanation, Outcome, explained
 from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.tool import Tool
 from toolcaddie.doors.cli import policy_try
 from toolcaddie.doors.cli.echo import echo
@@ -75,12 +82,14 @@ command.add_command(policy_try.command)
 def check(common: Common, catalogs: tuple[str, ...], as_json: bool) -> None:
     """Read the rules, and validate them against the tools of the catalog.
 
-    A rule that names an attribute or an argument that does not exist, or compares values of different types, is reported. The
-    exit code is 1 if there is such a rule.
+    A rule that names an attribute or an argument that does not exist, or compares values of different types, is reported; so are
+    names in the table [policy] that no tool, category or bot has, and roles that differ from known ones only in case.
+    The exit code is 1 if something is reported.
     """
     settings = settings_of(common, catalogs=catalogs)
-    policy, catalog = policy_in(settings), catalog_of(settings)
-    problems = problems_of(policy.rules, catalog.tools)
+    policy, catalog = policy_in(settings), whole_catalog_of(settings)
+    names = names_without_meaning(settings, catalog, asyncio.run(_keys(settings)))
+    problems = [*problems_of(policy.rules, catalog.tools), *names]
     if as_json:
         print_json({"rules": len(policy.rules), "version": policy.version, "problems": problems})
     else:
@@ -136,9 +145,11 @@ def explain(
 ) -> None:
     """Tell what happens if PRINCIPAL calls TOOL with ARGUMENTS (a JSON object), and which rules decide it."""
     settings = settings_of(common, catalogs=caller.pop("catalogs"))
-    who = Principal(id=principal, **caller)
+    bots = bots_of(settings)
+    who = bots.identified(Principal(id=principal, **caller))
     values = _arguments(arguments)
-    explanation = explained(policy_in(settings), _tool(catalog_of(settings), tool), who, values, taint)
+    visibility = Visibility(bots)
+    explanation = explained(policy_in(settings), visibility, _tool(catalog_of(settings), tool), who, values, taint)
     if as_json:
         print_json(explanation)
         return
@@ -164,11 +175,14 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
     expect = "hidden"             # or allow, ask, deny
     """
     settings = settings_of(common, catalogs=catalogs)
-    policy, catalog = policy_in(settings), catalog_of(settings)
-    outcomes = [
-        (case, explained(policy, _tool(catalog, case.tool), case.caller, case.arguments, case.taint))
-        for case in _cases(file)
-    ]
+    policy, catalog, bots = policy_in(settings), catalog_of(settings), bots_of(settings)
+    visibility = Visibility(bots)
+
+    def outcome_of(case: Case) -> Explanation:
+        caller = bots.identified(case.caller)
+        return explained(policy, visibility, _tool(catalog, case.tool), caller, case.arguments, case.taint)
+
+    outcomes = [(case, outcome_of(case)) for case in _cases(file)]
     different = [(case, outcome) for case, outcome in outcomes if outcome.outcome != case.expect]
     if as_json:
         found = [{"case": case, "outcome": outcome} for case, outcome in outcomes]
@@ -183,6 +197,14 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
         note(f"{len(outcomes) - len(different)} of {len(outcomes)} cases as expected")
     if different:
         raise click.exceptions.Exit(FAILED)
+
+
+async def _keys(settings: Settings) -> Sequence[ApiKey]:
+    """Returns the API keys of the database; none if there is no database yet."""
+    if not database_exists(settings.database_url):
+        return ()
+    async with opened(settings) as database:
+        return await database.keys.list()
 
 
 def _tool(catalog: Catalog, name: str) -> Tool:

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from toolcaddie.app.build import opened
-from toolcaddie.app.runtimes import catalog_of, host_parts, policy_of
+from toolcaddie.app.runtimes import bots_of, catalog_of, host_parts, policy_of
 from toolcaddie.app.settings import PartSettings, Settings, load_settings
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.policy.cedar.explaining import REPLAYED, Replay, replay
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.storage import RunQuery
@@ -79,12 +80,18 @@ def _with_policy(settings: Settings, file: Path) -> Settings:
 
 async def _replayed(settings: Settings, policy: CedarPolicy, catalog: Catalog, most: int) -> Replay:
     """Judges the calls of the newest runs."""
-    result = Replay()
+    result, visibility = Replay(), Visibility(bots_of(settings))
     async with opened(settings) as database:
         query = RunQuery(limit=min(_PAGE, most))
         while most > 0 and (runs := await database.events.runs(query)):
             runs = runs[:most]
-            replay(await database.events.records([run.run_id for run in runs], REPLAYED), policy, catalog, result)
+            replay(
+                await database.events.records([run.run_id for run in runs], REPLAYED),
+                policy,
+                visibility,
+                catalog,
+                result,
+            )
             most -= len(runs)
             query = replace(query, before=runs[-1].cursor)
     return result

@@ -1,7 +1,7 @@
 """The paths of questions to people: they list the questions, show one, and take answers.
 
 Questions of one run stand together, because its calls wait for all of them. A person sees the questions that the person may
-approve, and those about the person's own calls.
+approve, and those about the person's own calls. Any other question answers 404, so nobody learns of tools that are hidden.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from toolcaddie.doors.gateway.router import Caller, Route
 PATH = "/approvals"
 _LARGEST_LIST = 1_000
 _STATUSES: Mapping[str, int] = {"unknown_approval": 404, "approval_closed": 409, "may_not_approve": 403}
+_FOR_RULES = ("subject", "restrictions_kept")
+"""Fields of a question that only rules need."""
 _STATES = (*get_args(ApprovalStatus), "all")
 
 T = TypeVar("T")
@@ -167,7 +169,7 @@ def _outcome(outcome: Answered) -> JsonObject:
 def _shown(approval: Approval) -> JsonObject:
     """Returns a question as JSON, without what only rules need."""
     shown = msgspec.to_builtins(approval)
-    return {"object": "approval", **{name: value for name, value in shown.items() if name != "subject"}}
+    return {"object": "approval", **{name: value for name, value in shown.items() if name not in _FOR_RULES}}
 
 
 def _refusal(error: RequestError) -> Problem:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from toolcaddie.control.policy.cedar.policy import CedarPolicy
-from toolcaddie.control.visibility import may_use
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import EventRecord
@@ -21,7 +21,7 @@ REPLAYED = ("run_started", "call_decided")
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """What the policy says of a call: `hidden` if the caller does not even see the tool."""
+    """What happens to a call: `hidden` if the caller does not even see the tool."""
 
     outcome: Outcome
     rules: Sequence[str]
@@ -54,11 +54,17 @@ class Replay(Struct, kw_only=True):
 
 
 def explained(
-    policy: CedarPolicy, tool: Tool, principal: Principal, arguments: Mapping[str, Any], taint: Sequence[str]
+    policy: CedarPolicy,
+    visibility: Visibility,
+    tool: Tool,
+    principal: Principal,
+    arguments: Mapping[str, Any],
+    taint: Sequence[str],
 ) -> Explanation:
-    """Returns the outcome of a call with these facts, and the rules that determined it."""
-    if not may_use(tool, principal):
-        return Explanation(outcome="hidden", rules=[], reason="the tool's own roles or scope exclude this caller")
+    """Returns the outcome of a call with these facts, and the rules or settings that determined it. `visibility`: the
+    restrictions of tools and bots, as a run has them."""
+    if (hidden := visibility.restriction(tool, principal)) is not None:
+        return Explanation(outcome="hidden", rules=[hidden.rule], reason=hidden.reason)
     visible, rules = policy.sees(principal, tool)
     if not visible:
         reasons = "; ".join(rule.reason for rule in rules if rule.reason)
@@ -68,7 +74,9 @@ def explained(
     return Explanation(outcome=decision.verdict, rules=decision.rule.split(", "), reason=decision.reason)
 
 
-def replay(records: Iterable[EventRecord], policy: CedarPolicy, catalog: Catalog, result: Replay) -> None:
+def replay(
+    records: Iterable[EventRecord], policy: CedarPolicy, visibility: Visibility, catalog: Catalog, result: Replay
+) -> None:
     """Judges the recorded calls of some runs by a policy, and adds them to `result`. Records of one run are in order. A call that
     was judged several times, because its run was resumed, counts once."""
     callers: dict[str, Principal] = {}
@@ -78,11 +86,16 @@ def replay(records: Iterable[EventRecord], policy: CedarPolicy, catalog: Catalog
             callers[record.run_id] = Principal(**record.data["principal"])
         elif record.kind == "call_decided" and (call := (record.run_id, record.data["id"])) not in judged:
             judged.add(call)
-            result.differences.extend(_judged(record, callers.get(record.run_id), policy, catalog, result))
+            result.differences.extend(_judged(record, callers.get(record.run_id), policy, visibility, catalog, result))
 
 
 def _judged(
-    record: EventRecord, caller: Principal | None, policy: CedarPolicy, catalog: Catalog, result: Replay
+    record: EventRecord,
+    caller: Principal | None,
+    policy: CedarPolicy,
+    visibility: Visibility,
+    catalog: Catalog,
+    result: Replay,
 ) -> Iterator[Difference]:
     data = record.data
     tool = catalog.get(data["name"])
@@ -92,7 +105,7 @@ def _judged(
     result.calls += 1
     arguments = _arguments(data)
     result.cut += arguments is None
-    explanation = explained(policy, tool, caller, arguments or {}, data.get("taint", ()))
+    explanation = explained(policy, visibility, tool, caller, arguments or {}, data.get("taint", ()))
     if explanation.outcome != data["verdict"]:
         yield Difference(
             run_id=record.run_id,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -24,8 +23,18 @@ from toolcaddie.control.policy.cedar.entities import (
 )
 from toolcaddie.control.policy.cedar.interest import interest_of
 from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
-from toolcaddie.control.policy.cedar.short_forms import Restrictions, approver_rule, matching, quoted, rules_of
+from toolcaddie.control.policy.cedar.short_forms import (
+    CategoryName,
+    Pattern,
+    Restrictions,
+    approver_rule,
+    matching,
+    naming_rule,
+    quoted,
+    rules_of,
+)
 from toolcaddie.control.policy.cedar.statements import Statement, check_ids, statements_of
+from toolcaddie.control.policy.cedar.unused import KnownCallers, Written, expression, unused
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
@@ -59,8 +68,9 @@ class CedarPolicy:
       call may destroy something. False: nothing is allowed that no rule permits.
     - `never_ask`: tools about which the defaults do not ask although they may destroy something.
     - `deny`, `ask`, `categories`, `bots`, `roles`, `channels`: rules in short form, as in `Restrictions`.
-    - `approvers`: the people who may approve calls: ids of principals, and roles as `role:NAME`. None: everybody of the tenant.
-      Nobody may approve a call of their own, whatever the rules are.
+    - `approvers`: the people who may approve calls, also of tools that they cannot see: ids of principals, and roles as
+      `role:NAME`. None: everybody of the tenant who sees the tool. Nobody may approve a call of their own, whatever the rules
+      are.
     """
 
     def __init__(
@@ -69,16 +79,28 @@ class CedarPolicy:
         files: Sequence[str] = (),
         text: str = "",
         defaults: bool = True,
-        never_ask: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        ask: Sequence[str] = (),
-        categories: Sequence[str] | None = None,
+        never_ask: Sequence[Pattern] = (),
+        deny: Sequence[Pattern] = (),
+        ask: Sequence[Pattern] = (),
+        categories: Sequence[CategoryName] | None = None,
         bots: Mapping[str, Restrictions] | None = None,
         roles: Mapping[str, Restrictions] | None = None,
         channels: Mapping[str, Restrictions] | None = None,
         approvers: Sequence[str] | None = None,
     ) -> None:
         everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
+        self._written = Written(
+            tables={
+                "policy": everyone,
+                **{f"policy.bots.{name}": table for name, table in (bots or {}).items()},
+                **{f"policy.roles.{name}": table for name, table in (roles or {}).items()},
+                **{f"policy.channels.{name}": table for name, table in (channels or {}).items()},
+            },
+            never_ask=tuple(never_ask),
+            bots=tuple(bots or ()),
+            roles=tuple(roles or ()),
+            approvers=tuple(approvers or ()),
+        )
         short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
         self._rules: list[Statement] = [
             *(_default_rules() if defaults else ()),
@@ -88,6 +110,13 @@ class CedarPolicy:
         ]
         check_ids(self._rules)
         self._all = Rules(self._rules)
+        self._naming = Rules(
+            [
+                *statements_of(naming_rule(approvers), "[policy]"),
+                *(rule for rule in self._rules if _names_approvers(rule)),
+            ]
+        )
+        """The rules that name people who may approve calls of tools that they cannot see."""
         self._never_ask = _Names(never_ask)
         about_calls = [rule for rule in self._rules if rule.actions != frozenset({_APPROVE})]
         self._version = _version(about_calls, never_ask)
@@ -112,6 +141,11 @@ class CedarPolicy:
     @property
     def rules(self) -> Sequence[Statement]:
         return self._rules
+
+    def names_nothing(self, catalog: Catalog, callers: KnownCallers) -> Sequence[str]:
+        """Returns a sentence for each name in the short forms that no tool, category, bot or caller has. With an empty catalog,
+        names of tools and categories are not judged."""
+        return list(unused(self._written, catalog, callers))
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it."""
@@ -162,17 +196,28 @@ class CedarPolicy:
         if (tool := approval.subject) is None:
             reason = "the question is from an older version of Toolcaddie; resume the run to ask again"
             return Decision(verdict="deny", reason=reason, rule="error", policy_version=self._version)
+        outcome = self._approving(self._all, approval, tool, person)
+        if outcome.failed:
+            return self._failure(tool, outcome)
+        return self._decision("allow" if outcome.allowed else "deny", outcome, "no rule allows it")
+
+    def names_approver(self, approval: Approval, person: Principal) -> bool:
+        """Returns True if `approvers`, or the head of a rule that permits only `approve`, names this person or their role."""
+        if (tool := approval.subject) is None:
+            return False
+        outcome = self._approving(self._naming, approval, tool, person)
+        return outcome.allowed and not outcome.failed
+
+    def _approving(self, rules: Rules, approval: Approval, tool: Tool, person: Principal) -> Outcome:
+        """Returns what rules say of an answer of this person."""
         context = {
             "tainted": bool(approval.taint),
             "taint": sorted(set(approval.taint)),
             "arguments": arguments_of(approval.arguments, tool),
             "asker": principal_facts(approval.principal),
         }
-        request = _request(person, _APPROVE, tool, context)
-        [outcome] = self._all.outcomes([request], self._pair(person, tool))
-        if outcome.failed:
-            return self._failure(tool, outcome)
-        return self._decision("allow" if outcome.allowed else "deny", outcome, "no rule allows it")
+        [outcome] = rules.outcomes([_request(person, _APPROVE, tool, context)], self._pair(person, tool))
+        return outcome
 
     def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
         """Returns True if a principal sees a tool, and the rules that determined it."""
@@ -264,15 +309,20 @@ class CedarPolicy:
         return pair
 
 
+def _names_approvers(rule: Statement) -> bool:
+    """Returns True for a rule that permits named people, or people of a named role, to approve, and is about nothing else."""
+    return rule.tree["effect"] == "permit" and rule.actions == frozenset({_APPROVE}) and rule.names_people
+
+
 class _Names:
     """Names with `*`."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         matching(patterns)  # raises an error for what is no pattern
-        self._expressions = [_expression(pattern) for pattern in patterns]
+        self._expressions = [expression(pattern) for pattern in patterns]
 
     def __contains__(self, name: str) -> bool:
-        return any(expression.fullmatch(name) for expression in self._expressions)
+        return any(each.fullmatch(name) for each in self._expressions)
 
 
 def _calls(principal: Principal, tool: Tool, context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -319,10 +369,6 @@ def _version(rules: Sequence[Statement], never_ask: Sequence[str]) -> str:
     """Returns a digest of the rules, whatever their files are called."""
     text = "\0".join([*(rule.text for rule in rules), *sorted(never_ask)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _expression(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
 def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:

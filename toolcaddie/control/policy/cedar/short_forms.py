@@ -4,24 +4,37 @@ role or channel. They become Cedar."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from toolcaddie.control.people import ROLE
 from toolcaddie.core.errors import ConfigError
+
+Pattern = Annotated[
+    str,
+    Meta(
+        pattern=r"(?s)^\S(.*\S)?\Z",
+        description="without blanks around it: the name of a tool, or a pattern such as pay_*",
+    ),
+]
+CategoryName = Annotated[
+    str, Meta(pattern=r"(?s)^\S(.*\S)?\Z", description="without blanks around it: the name of a category")
+]
 
 
 class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What some callers may not do. In names of tools, `*` stands for any characters."""
 
-    deny: tuple[str, ...] = ()
+    deny: tuple[Pattern, ...] = ()
     """Tools that they neither see nor call."""
-    ask: tuple[str, ...] = ()
+    ask: tuple[Pattern, ...] = ()
     """Tools whose calls a person must approve."""
-    categories: tuple[str, ...] | None = None
+    categories: tuple[CategoryName, ...] | None = None
     """The categories whose tools they see and call; None: all."""
 
 
-_ROLE = "role:"
+_APPROVING = 'principal, action == Action::"approve", resource'
 _GROUPS = {"bot": "Bot", "role": "Role", "channel": "Channel"}
 """The Cedar type of each kind of caller."""
 
@@ -37,6 +50,7 @@ def rules_of(
     rules = list(_rules("everyone", "principal", everyone))
     for kind, table in (("bot", bots), ("role", roles), ("channel", channels)):
         for name, restrictions in table.items():
+            _refuse_blanks(f"policy.{kind}s", name)
             rules += _rules(f"{kind} {name}", f"principal in {_GROUPS[kind]}::{quoted(name)}", restrictions)
     return "\n".join(rules)
 
@@ -46,13 +60,23 @@ def approver_rule(approvers: Sequence[str] | None) -> str:
     rule."""
     if approvers is None:
         return ""
-    people = " || ".join(map(_person, approvers)) or "false"
-    scope = 'principal, action == Action::"approve", resource'
-    return f'@id("approvers") @reason("the settings name other approvers") forbid ({scope}) unless {{ {people} }};'
+    return (
+        f'@id("approvers") @reason("the settings name other approvers") forbid ({_APPROVING}) '
+        f"unless {{ {_people(approvers)} }};"
+    )
+
+
+def naming_rule(approvers: Sequence[str] | None) -> str:
+    """Returns the rule that names these people as approvers, also of calls of tools that they cannot see. None: no rule."""
+    return "" if approvers is None else f"permit ({_APPROVING}) when {{ {_people(approvers)} }};"
+
+
+def _people(approvers: Sequence[str]) -> str:
+    return " || ".join(map(_person, approvers)) or "false"
 
 
 def _person(approver: str) -> str:
-    role = approver.removeprefix(_ROLE)
+    role = approver.removeprefix(ROLE)
     if not role or role != role.strip():
         raise ConfigError(f"policy.approvers: {approver!r} names nobody; write the id of a principal, or role:NAME")
     return f"principal.id == {quoted(approver)}" if role == approver else f"principal in Role::{quoted(role)}"
@@ -75,6 +99,8 @@ def _rules(who: str, scope: str, restrictions: Restrictions) -> Iterator[str]:
         action = 'action == Action::"call_unasked"'
         yield _rule(f"asked: {who}", "the settings ask about this tool", scope, action, matching(restrictions.ask))
     if restrictions.categories is not None:
+        for category in restrictions.categories:
+            _refuse_blanks("policy", category)
         enabled = ", ".join(quoted(category) for category in restrictions.categories)
         outside = f"!(resource has category && [{enabled}].contains(resource.category))"
         yield _rule(f"categories: {who}", "not allowed", scope, "action", outside)
@@ -84,7 +110,14 @@ def _rule(name: str, reason: str, scope: str, action: str, condition: str) -> st
     return f"@id({quoted(name)}) @reason({quoted(reason)}) forbid ({scope}, {action}, resource) when {{ {condition} }};"
 
 
+def _refuse_blanks(key: str, name: str) -> None:
+    """Raises `ConfigError` for a name with blanks around it, which nothing has."""
+    if name != name.strip():
+        raise ConfigError(f"{key}: {name!r} has blanks around it; write {name.strip()!r}")
+
+
 def _pattern(name: str) -> str:
+    _refuse_blanks("policy", name)
     if not name or any(character in "?[]" for character in name):
         raise ConfigError(
             f"policy: {name!r} is no name of a tool; `*` stands for any characters, and nothing else does"

@@ -39,6 +39,13 @@ class Statement(Struct, frozen=True, kw_only=True):
         entities = scope["entities"] if "entities" in scope else [scope["entity"]]
         return frozenset(entity["id"] for entity in entities)
 
+    @property
+    def names_people(self) -> bool:
+        """True if the head of the rule names a principal or a role, such as `principal in Role::"boss"`."""
+        scope = self.tree["principal"]
+        entity = scope.get("entity") or scope.get("in", {}).get("entity") or {}
+        return entity.get("type") in ("Principal", "Role")
+
 
 def statements_of(text: str, name: str) -> list[Statement]:
     """Returns the statements of a Cedar text. Raises `ConfigError`, which names the line, for text that is no policy.
