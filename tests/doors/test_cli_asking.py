@@ -39,6 +39,11 @@ class Terminal:
         self._process.send_signal(signal.SIGINT)
 
 
+def _with_ctrl_c() -> None:
+    """Lets Ctrl-C reach this process, also where the tests run in the background of a shell, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def terminal(*words: str) -> Iterator[Terminal]:
     """Starts `toolcaddie WORDS` on a terminal, with the gym and the practice model, and ends it."""
@@ -49,6 +54,7 @@ def terminal(*words: str) -> Iterator[Terminal]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        preexec_fn=_with_ctrl_c,  # noqa: PLW1509  it calls nothing but the system
     )
     os.close(theirs)
     try:
