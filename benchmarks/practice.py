@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.samples.gym_values import PracticeRequest, call, example_values, practice_requests
+from toolcaddie.core.claims import Claim
 from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.core.run import RunResult
 from toolcaddie.runtime import Runtime
@@ -41,6 +42,8 @@ class Attempt:
     request: PracticeRequest
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
     answer: str
+    unsupported_claims: tuple[Claim, ...] = ()
+    """What the answer says was done that no call did, by the check of every run."""
     wrong: str = ""
     """The reason why the request does not count as completed; empty: it was completed."""
 
@@ -67,7 +70,8 @@ async def _attempt(request: PracticeRequest, origin: Path, seed: int, day: date)
     wrong = _missing(request.expect, calls)
     if not wrong and _content(database) != await _expected_content(request, origin, seed, day):
         wrong = "the gym is not as the expected calls leave it"
-    return Attempt(request=request, calls=calls, answer=result.text, wrong=wrong)
+    claims = result.unsupported_claims
+    return Attempt(request=request, calls=calls, answer=result.text, unsupported_claims=claims, wrong=wrong)
 
 
 def _calls(result: RunResult) -> Iterable[tuple[str, Mapping[str, Any]]]:

@@ -34,8 +34,8 @@ BOSS = Principal(id="boss")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A labelled answer. `calls`: `+tool: result` for a successful call, `~tool: result` for one of a read-only tool,
-    `-tool` for a failed one. `marked`: the classes of the claims that must be marked."""
+    """A labelled answer. `calls`: `+tool: result` for a successful call, `~tool: result` for one of a read-only tool, `-tool` for
+    a failed one. `marked`: the classes of the claims that must be marked."""
 
     half: str
     language: str

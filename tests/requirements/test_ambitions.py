@@ -31,13 +31,12 @@ from tests.requirements.scenes import (
 )
 from tests.test_tool_config_agents import DONE, FORCED, FOUND, agent
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.control.policy.cedar import CedarPolicy
-from toolcaddie.control.policy.cedar.short_forms import Restrictions
+from toolcaddie.control.policy.cedar import CedarPolicy, Restrictions
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
-from toolcaddie.core.events import CallFinished
+from toolcaddie.core.events import CallFinished, ClaimsUnsupported
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
-from toolcaddie.core.run import RunRequest
+from toolcaddie.core.run import Limits, RunRequest
 from toolcaddie.core.selection import QueryWords, Selection
 from toolcaddie.learning import Experience, LogEntry, called
 from toolcaddie.sources.functions import FunctionSource
@@ -480,58 +479,113 @@ async def test_memory_does_not_grow_from_request_to_request(count: int) -> None:
     assert grown < 8 * 1024, "25 requests left something behind"
 
 
-# ---------------------------------------------------------------- A-21: permissions, several calls in one, claims
+# ---------------------------------------------------------------- A-21: the later steps
+
+
+def a_gym() -> FunctionSource:
+    """Two categories with a reading and a changing tool each."""
+    made = [
+        function("show_members", category="members", read_only=True),
+        function("delete_member", category="members", destructive=True),
+        function("show_invoices", category="invoices", read_only=True),
+        function("send_invoice", category="invoices"),
+    ]
+    return FunctionSource(
+        "gym", made, categories=[Category(name=name, keywords=(name,)) for name in ("members", "invoices")]
+    )
+
+
+MATRIX = {
+    "admin": Restrictions(),
+    "trainer": Restrictions(categories=("members",), ask=("delete_*",)),
+    "clerk": Restrictions(deny=("delete_*",)),
+    "guest": Restrictions(categories=("invoices",), deny=("*_invoice*",)),
+}
 
 
 @pytest.mark.proves("A-21")
 @pytest.mark.parametrize(
-    ("role", "seen"),
-    [("trainer", ["plan_training"]), ("clerk", ["send_bill", "show_bills"]), ("guest", [])],
+    ("role", "permitted"),
+    [
+        ("admin", {"show_members": "ok", "delete_member": "asked", "show_invoices": "ok", "send_invoice": "ok"}),
+        ("trainer", {"show_members": "ok", "delete_member": "asked", "show_invoices": "none", "send_invoice": "none"}),
+        ("clerk", {"show_members": "ok", "delete_member": "none", "show_invoices": "ok", "send_invoice": "ok"}),
+        ("guest", dict.fromkeys(("show_members", "delete_member", "show_invoices", "send_invoice"), "none")),
+    ],
 )
-async def test_roles_see_and_call_the_tools_of_their_row_of_the_matrix(role: str, seen: list[str]) -> None:
-    made = [
-        function("plan_training", category="training"),
-        function("send_bill", category="bills"),
-        function("show_bills", category="bills"),
-    ]
-    source = FunctionSource("club", made, categories=[Category(name="training"), Category(name="bills")])
-    matrix = {
-        "trainer": Restrictions(categories=("training",)),
-        "clerk": Restrictions(categories=("bills",)),
-        "guest": Restrictions(categories=("bills",), deny=("*_bill*",)),
-    }
-    async with runtime(source, policy=CedarPolicy(roles=matrix)) as club:
-        person = Principal(id="p", role=role)
-        desk = club.desk(principal=person)
-        assert sorted(item.name for item in desk.list().tools) == seen
-        for name in ("plan_training", "send_bill", "show_bills"):
-            assert (await club.call(name, {}, principal=person)).is_error == (name not in seen)
+async def test_permissions_are_a_matrix_of_roles_categories_and_tools(role: str, permitted: dict[str, str]) -> None:
+    """`none`: such callers neither see the tool nor run it. `asked`: a person must approve its calls."""
+    made = runtime(a_gym(), policy=CedarPolicy(roles=MATRIX))
+    principal = Principal(role=role)
+    await made.run("members and invoices", principal=principal)
+    seen = {name for name, outcome in permitted.items() if outcome != "none"}
+    assert set(catalog_names(made.provider.requests[0])) == seen
+    for name, outcome in permitted.items():
+        result = await made.call(name, {"text": "x"}, principal=principal)
+        assert (result.success, result.error) == {
+            "ok": (True, None),
+            "none": (False, "unknown_tool"),
+            "asked": (False, "denied"),
+        }[outcome]
 
 
 @pytest.mark.proves("A-21")
-async def test_one_program_makes_several_calls() -> None:
-    program = "print(await find(number=1), await find(number=2))"
-
-    @tool(read_only=True)
-    def find(number: int) -> str:
-        """Finds an order."""
-        return f"order {number}"
-
-    model = ScriptedProvider([call("run_program", {"code": program}), say("found")])
-    async with Runtime(
-        provider=model, sources=[find], programs="monty", preset=replace(PRESETS["default"], programs="always")
-    ) as orders:
-        result = await orders.run("find orders 1 and 2")
-    assert result.tool_calls == ("find", "find")
+async def test_one_call_of_a_program_makes_several_calls_and_each_passes_the_policy() -> None:
+    code = "for n in [1, 2]:\n  print(await show_members(text=str(n)))\ntry:\n  await delete_member(text='3')\n"
+    code += "except RuntimeError as error:\n  print(error)"
+    provider = ScriptedProvider([call("run_program", {"code": code}), say("That is all.")])
+    rules = 'forbid (principal, action == Action::"call", resource == Tool::"delete_member");'
+    preset = replace(PRESETS["default"], programs="always")
+    options: dict[str, Any] = {"policy": CedarPolicy(text=rules), "preset": preset, "programs": "monty"}
+    async with Runtime(provider=provider, sources=[a_gym()], **options) as made:
+        result = await made.run("all members")
+    assert result.tool_calls == ("show_members", "show_members")
+    (read,) = tool_texts(provider.requests[1])
+    assert read.startswith("show_members ran with '1'\nshow_members ran with '2'\n")
+    assert "Not allowed" in read
+    assert len(provider.requests) == 2
 
 
 @pytest.mark.proves("A-21")
-async def test_an_answer_that_claims_what_no_call_did_is_marked() -> None:
-    @tool(destructive=True)
-    def delete_order(number: int) -> str:
-        """Deletes an order."""
-        return "deleted"
+async def test_the_model_asks_for_more_tools_by_a_query_and_the_scores_decide_which_join() -> None:
+    provider = ScriptedProvider([call(REQUEST_MORE_TOOLS, {"query": "report 59"}), call("report_59"), say("done")])
+    made = Runtime(provider=provider, sources=[office()])
+    result = await made.run("freeze a membership")
+    first, second, _ = map(names, provider.requests)
+    assert "report_59" in set(second) - set(first)
+    assert result.tool_calls == ("report_59",)
+    found = [each.name for each in await made.desk().search("report 59")]
+    scores = [score(made, name, "report 59") for name in found]
+    assert found[0] == "report_59"
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > scores[-1]
 
-    async with Runtime(provider=ScriptedProvider([say("I have deleted order 7.")]), sources=[delete_order]) as orders:
-        result = await orders.run("delete order 7")
-    assert [claim.text for claim in result.unsupported_claims] == ["I have deleted order 7."]
+
+@pytest.mark.proves("A-21")
+async def test_a_model_that_goes_round_in_circles_is_warned_and_then_loses_its_tools() -> None:
+    def script(request: Any) -> Any:
+        return call("show_members", {"text": "x"}) if request.tools else say("I give up.")
+
+    preset = replace(PRESETS["default"], limits=Limits(rounds=10, repeats_warn=2, repeats_stop=3))
+    provider = ScriptedProvider(script)
+    result = await Runtime(provider=provider, sources=[a_gym()], preset=preset).run("all members")
+    assert (result.text, result.tool_calls) == ("I give up.", ("show_members",) * 3)
+    assert ["in a row" in text for text in tool_texts(provider.requests[-1])] == [False, True, True]
+
+
+@pytest.mark.proves("A-21")
+@pytest.mark.parametrize("preset", ["default", "budget", "keyword", "multibot"])
+@pytest.mark.parametrize("approved", [True, False])
+async def test_what_an_answer_says_was_done_is_compared_with_the_calls(preset: str, approved: bool) -> None:
+    """The text is never changed; it is marked for the caller, for the person and in the trail."""
+    text = "The member has been deleted, as you asked."
+    provider, recorder = ScriptedProvider([call("delete_member", {"text": "John"}), say(text)]), Recorder()
+    made = Runtime(provider=provider, sources=[a_gym()], preset=preset, sinks=[recorder])
+    paused = await made.run("delete the member John; look at all members")
+    (asked,) = await made.approvals.list("default", status="open")
+    await made.approvals.answer("default", asked.id, approved=approved, by=Principal(id="boss"))
+    result = await made.resume(paused.run_id)
+    assert result.text == text
+    marked = [claim for event in recorder.of(ClaimsUnsupported) for claim in event.claims]
+    assert list(result.unsupported_claims) == marked
+    assert [(claim.action, claim.text) for claim in marked] == ([] if approved else [("destroy", text)])

@@ -84,6 +84,7 @@ async def test_of_thirty_everyday_requests_nearly_all_are_done(seed: int) -> Non
     assert len({attempt.request.category for attempt in made}) == 30
     assert len(wrong) <= 6, "\n".join(wrong)
     assert all("practice model" in attempt.answer for attempt in made)
+    assert [attempt.answer for attempt in made if attempt.unsupported_claims] == []
 
 
 async def test_with_the_compact_tools_alone_it_finds_and_executes() -> None:

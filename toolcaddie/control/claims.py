@@ -51,6 +51,8 @@ _ENDINGS = {
     "it": re.compile(r"[aiu]to$"),
 }
 """Endings of participles."""
+_SHORTEST, _LONGEST = 3, 16
+"""The lengths of beginnings of words."""
 _BEFORE_VERBS = frozenset(("and", "then", "to", "please", "also", "y", "e", "und", "et", "bitte"))
 """Words before which a noun of a request is a verb: "and mail it"."""
 _DERIVED = 5
@@ -204,10 +206,12 @@ class _Words:
 
     forms: Mapping[str, tuple[tuple[Action, str], ...]]
     """A word that says something was done -> its classes and languages; `es_i` is a form that has its speaker in it."""
-    stems: Mapping[Action, frozenset[str]]
-    asks: Mapping[Action, frozenset[str]]
-    nouns: Mapping[Action, frozenset[str]]
-    whole: Mapping[Action, frozenset[str]]
+    stems: Mapping[str, frozenset[Action]]
+    """Beginning of a word -> its classes; `asks` and `nouns` too."""
+    asks: Mapping[str, frozenset[Action]]
+    nouns: Mapping[str, frozenset[Action]]
+    whole: Mapping[str, frozenset[Action]]
+    """Word -> its classes."""
     also: Mapping[Action, frozenset[Action]]
     triggers: frozenset[str]
     """Words without which a text has no claim."""
@@ -243,7 +247,8 @@ class _Words:
     questions: frozenset[str]
     texts: frozenset[str]
     writing: frozenset[str]
-    edits: frozenset[str]
+    edits: Mapping[str, frozenset[Action]]
+    """Beginnings of verbs that are also said of texts."""
     confirmations: int
 
 
@@ -260,10 +265,10 @@ def _words() -> _Words:
     words, done = raw["words"], _set(raw["done"]["words"])
     return _Words(
         forms={form: tuple(of) for form, of in forms.items()},
-        stems={action: _set(row["stems"]) | _derived(row) for action, row in table.items()},
-        asks={action: _set(row.get("asks", "")) for action, row in table.items()},
-        nouns={action: _set(row["nouns"]) for action, row in table.items()},
-        whole={action: _set(row["words"]) for action, row in table.items()},
+        stems=_by_word({action: _set(row["stems"]) | _derived(row) for action, row in table.items()}),
+        asks=_by_word({action: _set(row.get("asks", "")) for action, row in table.items()}),
+        nouns=_by_word({action: _set(row["nouns"]) for action, row in table.items()}),
+        whole=_by_word({action: _set(row["words"]) for action, row in table.items()}),
         also={action: frozenset(cast("Iterable[Action]", row["also"])) for action, row in table.items()},
         triggers=frozenset((*forms, *done)),
         done=done,
@@ -298,9 +303,15 @@ def _words() -> _Words:
         questions=_set(words["questions"]),
         texts=_set(words["texts"]),
         writing=_set(words["writing"]),
-        edits=_set(words["edits"]),
+        edits=_by_word({"change": _set(words["edits"])}),
         confirmations=words["confirmations"],
     )
+
+
+def _by_word(table: Mapping[Action, frozenset[str]]) -> Mapping[str, frozenset[Action]]:
+    """Returns the classes of each word."""
+    words = frozenset[str]().union(*table.values())
+    return {word: frozenset(action for action, of in table.items() if word in of) for word in words}
 
 
 def _derived(row: Mapping[str, str]) -> frozenset[str]:
@@ -357,7 +368,7 @@ def _statements(sentence: str, lowered: str, words: _Words, *, in_text: bool, ha
     names_text = has_code or lowered.endswith(":") or not words.texts.isdisjoint(tokens)
     of_itself = not words.itself.isdisjoint(tokens)
     for action, (voice, form) in _Reading(tokens, words, in_text=in_text).statements().items():
-        edits = action == "any" or _begins(form.translate(_PLAIN), words.edits)
+        edits = action == "any" or any(_beginning(form, words.edits))
         if edits and of_itself:
             continue
         claim = Claim(text=shown, action=action)
@@ -544,30 +555,25 @@ def _asked_for(tokens: Sequence[str], words: _Words) -> frozenset[Action]:
     if not words.questions.isdisjoint((*tokens[start : start + 1], "_".join(tokens[start : start + 2]))):
         return frozenset()
     found: set[Action] = set()
+    before = ""
     for place, token in enumerate(tokens):
-        if token in words.forms:
-            continue
-        plain = token.translate(_PLAIN)
-        is_verb = (
-            place == start or tokens[place - 1] in words.conjunctions or tokens[place - 1] in ("to", "please", "also")
-        )
-        for action in words.stems:
-            if (
-                _begins(plain, words.stems[action])
-                or _begins(plain, words.asks[action])
-                or (is_verb and token in words.whole[action])
-            ):
-                found.add(action)
+        if token not in words.forms:
+            found.update(_beginning(token, words.stems), _beginning(token, words.asks))
+            if place == start or before in words.conjunctions or before in _BEFORE_VERBS:
+                found.update(words.whole.get(token, ()))
+        before = token
     return frozenset(found)
 
 
-def _is_of(token: str, action: Action, words: _Words) -> bool:
-    plain = token.translate(_PLAIN)
-    return token in words.whole[action] or _begins(plain, words.stems[action])
-
-
-def _begins(word: str, stems: frozenset[str]) -> bool:
-    return any(word[:length] in stems for length in range(3, min(len(word), 12) + 1))
+def _beginning(word: str, beginnings: Mapping[str, frozenset[Action]]) -> Iterable[Action]:
+    """Returns the classes whose beginnings a word has. Without accents, because tools are often named without them."""
+    if not word.isascii():
+        word = word.translate(_PLAIN)
+    found: list[Action] = []
+    for length in range(_SHORTEST, min(len(word), _LONGEST) + 1):
+        if (actions := beginnings.get(word[:length])) is not None:
+            found += actions
+    return found
 
 
 def _only_reads(call: PastCall, words: _Words) -> bool:
@@ -588,10 +594,10 @@ def _classes(call: PastCall, words: _Words) -> frozenset[Action]:
         return frozenset(("any",))
     described = _WORD.findall(call.description[:_DESCRIPTION].lower())
     found: set[Action] = set()
-    for action in words.stems:
-        by_verb = any(_is_of(word, action, words) for word in (*name, *described))
-        if by_verb or any(_begins(word, words.nouns[action]) for word in name):
-            found.add(action)
+    for word in (*name, *described):
+        found.update(_beginning(word, words.stems), words.whole.get(word, ()))
+    for word in name:
+        found.update(_beginning(word, words.nouns))
     return frozenset(found or ("any",))
 
 
@@ -601,6 +607,5 @@ def _mentioned(call: PastCall, words: _Words) -> frozenset[Action]:
     found: set[Action] = set()
     for token in set(_WORD.findall(text)) - words.neutral:
         found.update(action for action, _ in words.forms.get(token, ()))
-        plain = token.translate(_PLAIN)
-        found.update(action for action, stems in words.stems.items() if _begins(plain, stems))
+        found.update(_beginning(token, words.stems))
     return frozenset(found)

@@ -100,7 +100,7 @@ def _calls(messages: Sequence[Message], view: View, *, is_own: bool) -> Iterator
     in the state."""
     made: dict[str, ToolCall] = {}
     for message in messages:
-        if any(block.get("type") not in _OWN_BLOCKS for block in message.native):
+        if message.native and any(block.get("type") not in _OWN_BLOCKS for block in message.native):
             yield PastCall(tool="")  # the provider may have run something itself
         for call in message.tool_calls:
             made[call.id] = call

@@ -79,9 +79,7 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
 def note_claims(result: RunResult) -> None:
     """Prints a remark for each sentence of the answer which says that something was done that no call did."""
     for claim in result.unsupported_claims:
-        note(
-            f"not verified: no successful call of this conversation could have done this: {shortened(claim.text, _CLAIM_SHOWN)}"
-        )
+        note(f"not verified: no successful call could have done this: {shortened(claim.text, _CLAIM_SHOWN)}")
 
 
 @contextmanager
