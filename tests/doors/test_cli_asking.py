@@ -54,7 +54,7 @@ def terminal(*words: str) -> Iterator[Terminal]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        preexec_fn=_with_ctrl_c,  # noqa: PLW1509  it calls nothing but the system
+        preexec_fn=_with_ctrl_c,
     )
     os.close(theirs)
     try:
