@@ -115,6 +115,77 @@ def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(
     assert toolcaddie("audit", "rekey", "--anchor", tmp_path / "heads.jsonl").exit_code == 1
 
 
+def test_a_keyed_trail_without_rows_passes_with_a_warning(
+    toolcaddie: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    toolcaddie.ok("keys", "add", "laptop")
+    done = toolcaddie("audit", "verify")
+    assert (done.exit_code, "warning: the trail has no rows" in done.stderr) == (0, True)
+    (warning,) = toolcaddie.json("audit", "verify")["warnings"]
+    assert "somebody put a new one in its place" in warning
+    toolcaddie.ok("audit", "anchor", tmp_path / "heads.jsonl")
+    assert toolcaddie.json("audit", "verify", "--anchor", tmp_path / "heads.jsonl")["warnings"] == []
+    toolcaddie.ok("run", "hello", "--catalog", "gym")
+    assert toolcaddie.json("audit", "verify")["warnings"] == []
+
+
+READING = [
+    ("audit", "verify"),
+    ("audit", "anchor", "heads.jsonl"),
+    ("audit", "export"),
+    ("audit", "rekey"),
+    ("trail",),
+    ("trail", "last"),
+    ("runs",),
+    ("runs", "unknown"),
+    ("approvals", "list"),
+    ("usage", "keys"),
+    ("keys", "list"),
+    ("keys", "revoke", "laptop"),
+    ("db", "stats"),
+    ("db", "prune", "--older-than", "90d"),
+    ("eval", "goals"),
+]
+
+
+@pytest.mark.parametrize("words", READING)
+def test_a_reading_command_makes_no_database_whose_name_is_misspelt(
+    toolcaddie: CommandLine, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    misspelt = tmp_path / "elsewhere" / "tolcaddie.sqlite"
+    message = toolcaddie.refused(*words, "--database-url", f"sqlite:///{misspelt}")
+    assert f"database_url sqlite:///{misspelt}: there is no database of Toolcaddie; correct the name" in message
+    assert not misspelt.parent.exists()
+    toolcaddie(*words)
+    assert not (toolcaddie.home / FILE).exists()
+
+
+def test_before_the_first_run_lists_are_empty_and_a_check_of_the_trail_fails(toolcaddie: CommandLine) -> None:
+    assert toolcaddie.json("trail")["runs"] == []
+    assert toolcaddie.json("approvals", "list")["approvals"] == []
+    assert toolcaddie.json("keys", "list")["keys"] == []
+    assert "there is no database of Toolcaddie" in toolcaddie.refused("audit", "verify")
+
+
+def test_a_file_without_tables_is_no_database_to_a_reading_command(toolcaddie: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "empty.sqlite").touch()
+    url = f"sqlite:///{tmp_path}/empty.sqlite"
+    assert "there is no database of Toolcaddie" in toolcaddie.refused("audit", "verify", "--database-url", url)
+    toolcaddie.ok("keys", "add", "laptop", "--database-url", url)
+    toolcaddie.ok("audit", "verify", "--database-url", url)
+
+
+def test_a_schema_without_tables_is_no_database_to_a_reading_command(
+    toolcaddie: CommandLine, postgresql_url: str
+) -> None:
+    for words in (("audit", "verify"), ("trail",), ("audit", "verify")):
+        assert "there is no database of Toolcaddie" in toolcaddie.refused(*words, "--database-url", postgresql_url)
+    toolcaddie.ok("keys", "add", "laptop", "--database-url", postgresql_url)
+    toolcaddie.ok("audit", "verify", "--database-url", postgresql_url)
+
+
 def test_the_trail_is_exported_by_run_principal_and_time(used: CommandLine, tmp_path: Path) -> None:
     rows = lines(used.ok("audit", "export"))
     assert [row["id"] for row in rows] == list(range(1, len(rows) + 1))

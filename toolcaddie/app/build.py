@@ -3,7 +3,8 @@
     async with assembled(settings) as parts:
         result = await parts.runtime.run("freeze John's membership")
 
-`opened` opens only the database, for commands that read recorded runs or manage keys.
+`opened` opens only the database, and makes it if it is missing. `existing` and `existing_or_empty` make none: they are for
+commands that read what is recorded, and which would otherwise report on an empty database if its name is misspelt.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
 from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
-from toolcaddie.app.settings import Settings
+from toolcaddie.app.settings import DEFAULT_DATABASE, Settings
 from toolcaddie.app.taught import logged_requests, past_entries
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
@@ -35,11 +36,13 @@ from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.life import log_status
-from toolcaddie.storage.database import Database
+from toolcaddie.storage.database import Database, exists, is_in_memory
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
+
+_IN_MEMORY = "sqlite:///:memory:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +172,25 @@ async def opened(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
-def database_of(settings: Settings) -> Database:
+@asynccontextmanager
+async def existing(settings: Settings) -> AsyncIterator[Database]:
+    """Yields the database. Raises `ConfigError` if it does not exist."""
+    async with database_of(settings, create=is_in_memory(settings.database_url)) as database:
+        yield database
+
+
+@asynccontextmanager
+async def existing_or_empty(settings: Settings) -> AsyncIterator[Database]:
+    """Yields the database, or an empty one in memory if that of the default settings does not exist because nothing has run
+    yet. Raises `ConfigError` if a database that is named does not exist."""
+    if settings.database_url == DEFAULT_DATABASE and not exists(settings.database_url):
+        settings = replace(settings, database_url=_IN_MEMORY)
+    async with existing(settings) as database:
+        yield database
+
+
+def database_of(settings: Settings, *, create: bool = True) -> Database:
     """Returns the database of the settings, not opened yet. Raises `ConfigError`."""
     note_secrets(settings.audit)
     key = audit_key(settings.audit)
-    return Database(settings.database_url, lease=settings.storage.lease, audit_key=key)
+    return Database(settings.database_url, lease=settings.storage.lease, audit_key=key, create=create)

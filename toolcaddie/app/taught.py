@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import make_url
-
 from toolcaddie.app.auditing import audit_key
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
@@ -17,7 +15,7 @@ from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.learning import LogEntry, entries_of_trail
 from toolcaddie.ports import EventLog
 from toolcaddie.runtime import Runtime
-from toolcaddie.storage.database import Database
+from toolcaddie.storage.database import Database, exists
 
 
 def logged_requests(settings: Settings) -> Sequence[LabelledRequest]:
@@ -53,17 +51,8 @@ def teach(runtime: Runtime, settings: Settings) -> None:
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest]) -> None:
-    if not settings.learning.from_trail or not database_exists(settings.database_url):
+    if not settings.learning.from_trail or not exists(settings.database_url):
         await runtime.learn(await past_entries(runtime, settings, requests))
         return
     async with Database(settings.database_url, audit_key=audit_key(settings.audit)) as database:
         await runtime.learn(await past_entries(runtime, settings, requests, database.events))
-
-
-def database_exists(url: str) -> bool:
-    """Returns False if the database is an SQLite file that does not exist: opening it would create it, and a command that only
-    reads must not do that."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        return True
-    return parsed.database not in (None, "", ":memory:") and Path(str(parsed.database)).exists()

@@ -39,6 +39,9 @@ _WRITES = "toolcaddie_writes"
 """Name of the option that marks connections for writing."""
 _MIGRATING = 0x746F6F6C63616464
 """Key of the advisory lock that Toolcaddie takes in a PostgreSQL database while it migrates."""
+_MISSING = (
+    "there is no database of Toolcaddie; correct the name, or make one with `toolcaddie run` or `toolcaddie serve`"
+)
 _EXAMPLES = (
     "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/database"
 )
@@ -65,7 +68,8 @@ class Database:
     `clock` returns seconds since the epoch, for stored moments; `steady` returns seconds that never go back, for ages.
     `busy`: seconds for which a write waits for another process's lock. `lease`: seconds without a sign of life after which
     other processes settle the runs of this process, so that they can be resumed. `audit_key`: the key with which the trail is
-    sealed (see `seals`); all processes need the same one.
+    sealed (see `seals`); all processes need the same one. `create`: False if a database that does not exist yet is a
+    `ConfigError`.
     """
 
     def __init__(
@@ -77,10 +81,12 @@ class Database:
         busy: float = BUSY_SECONDS,
         lease: float = LEASE_SECONDS,
         audit_key: bytes | None = None,
+        create: bool = True,
     ) -> None:
         if not 0 < lease <= LONGEST_LEASE:
             raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
         self._url = _parse(url)
+        self._create = create
         KNOWN.add(self._url.password)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
         self._engine = _engine(self._url, in_memory=self._in_memory, busy=busy)
@@ -158,11 +164,15 @@ class Database:
         safe_url = self._url.render_as_string(hide_password=True)
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
         try:
+            if path is not None and not self._create and not path.exists():
+                raise ConfigError(f"database_url {safe_url}: {_MISSING}")
             if path is not None:
                 _make_file(path)
             with self._writing.begin() as connection:
                 _lock_migrations(connection)
                 if upgrade(connection):
+                    if not self._create:
+                        raise ConfigError(f"database_url {safe_url}: {_MISSING}")
                     self._chain.begin(connection)
                 self._check()
         except OSError as error:
@@ -226,6 +236,14 @@ def is_in_memory(database_url: str) -> bool:
     """Returns True if no other process can open the database. Raises `ConfigError` for an unusable URL."""
     url = _parse(database_url)
     return url.get_backend_name() == "sqlite" and _path(url) is None
+
+
+def exists(database_url: str) -> bool:
+    """Returns False if the database is in memory or an SQLite file that does not exist. Opening it would make it, and a command
+    that only reads must not do that. Raises `ConfigError` for an unusable URL."""
+    url = _parse(database_url)
+    path = _path(url)
+    return url.get_backend_name() != "sqlite" or (path is not None and path.exists())
 
 
 def _path(url: URL) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.runtimes import bots_of, host_parts, policy_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
@@ -174,7 +174,7 @@ def _answer(
 @asynccontextmanager
 async def _stored(settings: Settings) -> AsyncIterator[JudgedApprovals]:
     policy = CurrentPolicy(policy_of(settings, Registry(), host_parts(settings)))
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         approvals = StoredApprovals(database.store, emit=Trail(database.events).emit)
         yield JudgedApprovals(approvals, policy, Visibility(bots_of(settings)))
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ import msgspec
 
 from toolcaddie import __version__
 from toolcaddie.app.auditing import key_in
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing
 from toolcaddie.app.settings import age_seconds, names_variable
 from toolcaddie.audit.ocsf import ocsf_event
 from toolcaddie.doors.cli.echo import echo, echo_json
@@ -71,7 +71,8 @@ def verify(common: Common, anchor_file: Path | None, database_url: str | None, a
     anchors = [] if anchor_file is None else _anchors(anchor_file)
     report = _with_database(common, database_url, lambda database: database.audits.verify(anchors))
     if as_json:
-        print_json({"ok": not report.changes_total, **msgspec.structs.asdict(report)})
+        warnings = list(_warnings(report))
+        print_json({"ok": not report.changes_total, **msgspec.structs.asdict(report), "warnings": warnings})
     else:
         _print_report(report)
     if report.changes_total:
@@ -287,8 +288,19 @@ def _print_report(report: Verification) -> None:
         echo(f"{counted(report.before_chain, 'row')} written before there was a chain, not checked")
     if report.anchors:
         echo(f"{counted(report.anchors, 'anchor')} compared")
+    for warning in _warnings(report):
+        note(f"warning: {warning}")
     if report.anchors_pruned:
         echo(f"{counted(report.anchors_pruned, 'anchor')} not compared, because the rows were pruned on sealed record")
+
+
+def _warnings(report: Verification) -> Iterator[str]:
+    """Yields what is no change, and may hide one."""
+    if report.keyed and report.position == 0 and not report.anchors and not report.changes_total:
+        yield (
+            "the trail has no rows: nothing has run with this database, or somebody put a new one in its place; "
+            "an anchor shows which (`--anchor FILE`)"
+        )
 
 
 def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:
@@ -296,7 +308,7 @@ def _with_database(common: Common, database_url: str | None, query: Callable[[Da
     settings = settings_of(common, database_url=database_url)
 
     async def answer() -> T:
-        async with opened(settings) as database:
+        async with existing(settings) as database:
             return await query(database)
 
     return asyncio.run(answer())

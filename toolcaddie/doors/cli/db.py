@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import age_seconds
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
@@ -125,7 +125,7 @@ def _with_database(common: Common, database_url: str | None, query: Callable[[Da
     settings = settings_of(common, database_url=database_url)
 
     async def answer() -> T:
-        async with opened(settings) as database:
+        async with existing_or_empty(settings) as database:
             return await query(database)
 
     return asyncio.run(answer())

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.key_limits import BILLION, LIMIT_NAMES, KeyLimits, KeyUsage
@@ -113,7 +113,7 @@ def keys(common: Common, days: int, name: str | None, database_url: str | None, 
 async def _usage(settings: Settings, days: int, name: str | None) -> tuple[Sequence[KeyUsage], Mapping[str, str]]:
     """Returns the use of keys, and the names of the keys by id."""
     today = datetime.now(UTC).date()
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         names = {key.id: key.name for key in await database.keys.list()}
         key_id = None if name is None else next((key for key, its in names.items() if name in (key, its)), "")
         if key_id == "":

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty, opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import ApiKey
@@ -71,7 +71,7 @@ def add(
         check_bot(settings, bot)
     principal = Principal(id=name, role=role, bot=bot)
     own = changed_limits({}, limits)
-    key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own))
+    key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own), create=True)
     if as_json:
         print_json({**_key_json(key, settings), "secret": secret})
         return
@@ -162,11 +162,11 @@ def revoke(common: Common, key: str, database_url: str | None, as_json: bool) ->
         echo(f"revoked {revoked.id} ({revoked.name})")
 
 
-def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]]) -> T:
-    """Opens the database, and returns the result of a query of its keys."""
+def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]], *, create: bool = False) -> T:
+    """Opens the database, and returns the result of a query of its keys. `create`: a missing database is made."""
 
     async def answer() -> T:
-        async with opened(settings) as database:
+        async with opened(settings) if create else existing_or_empty(settings) as database:
             return await query(database.keys)
 
     return asyncio.run(answer())

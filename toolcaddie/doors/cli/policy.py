@@ -12,11 +12,10 @@ import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing
 from toolcaddie.app.policy_names import names_without_meaning
 from toolcaddie.app.runtimes import bots_of, catalog_of, whole_catalog_of
 from toolcaddie.app.settings import Settings
-from toolcaddie.app.taught import database_exists
 from toolcaddie.control.policy.cedar.explaining import Explanation, Outcome, explained
 from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
 from toolcaddie.control.visibility import Visibility
@@ -33,6 +32,7 @@ from toolcaddie.doors.cli.output import json_option, note, print_json, print_tab
 from toolcaddie.doors.cli.policy_try import policy_in
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
+from toolcaddie.storage.database import exists
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -201,9 +201,9 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
 
 async def _keys(settings: Settings) -> Sequence[ApiKey]:
     """Returns the API keys of the database; none if there is no database yet."""
-    if not database_exists(settings.database_url):
+    if not exists(settings.database_url):
         return ()
-    async with opened(settings) as database:
+    async with existing(settings) as database:
         return await database.keys.list()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.runtimes import bots_of, catalog_of, host_parts, policy_of
 from toolcaddie.app.settings import PartSettings, Settings, load_settings
 from toolcaddie.control.policy.cedar import CedarPolicy
@@ -81,7 +81,7 @@ def _with_policy(settings: Settings, file: Path) -> Settings:
 async def _replayed(settings: Settings, policy: CedarPolicy, catalog: Catalog, most: int) -> Replay:
     """Judges the calls of the newest runs."""
     result, visibility = Replay(), Visibility(bots_of(settings))
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         query = RunQuery(limit=min(_PAGE, most))
         while most > 0 and (runs := await database.events.runs(query)):
             runs = runs[:most]

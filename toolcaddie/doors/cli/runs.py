@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
@@ -239,7 +239,7 @@ def _detail(data: Mapping[str, Any]) -> str:
 
 async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall], int]:
     """Returns the unknown calls of the newest runs, and the number of their calls that are under way."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         records = await database.events.records([run.run_id for run in runs], _CALL_KINDS)
     announced = {(record.run_id, record.data["id"]) for record in records if record.kind == "call_intended"}
@@ -261,7 +261,7 @@ async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall
 
 async def _settled(settings: Settings, run_id: str, call_id: str, finding: Finding) -> Settlement:
     """Settles a call in the name of the operating system's user."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         await database.leases.own()  # settles the runs of processes that are gone
         settling = Settling(database.events, StoredRuns(database.store), Trail(database.events).emit)
         return await settling.settle(run_id, call_id, finding, by=Principal(id=user_name()))
@@ -269,7 +269,7 @@ async def _settled(settings: Settings, run_id: str, call_id: str, finding: Findi
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
     """Returns the newest runs, the newest first."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         ids = [run.run_id for run in runs]
         records = await database.events.records(ids, _CALL_KINDS)

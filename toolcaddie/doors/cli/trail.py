@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
@@ -59,14 +59,14 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
 
 
 async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         return await database.events.runs(RunQuery(limit=limit))
 
 
 async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     """Returns the recorded events of a run, the oldest first. `run_id` may be `last`. Raises `RunNotFoundError` if there are
     none."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         run = await _resolved(database.events, run_id)
         events = await database.events.events(run)
     if not events and run == LAST:

@@ -8,7 +8,7 @@ import asyncio
 import click
 import msgspec
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
@@ -45,7 +45,7 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
 
 async def _goals_of_log(settings: Settings, limit: int) -> tuple[Goals, int]:
     """Returns the totals of the newest `limit` runs, and the number of runs that could not be read."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         return await read_goals(database.events, limit=limit)
 
 

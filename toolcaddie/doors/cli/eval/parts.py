@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty, opened
 from toolcaddie.app.models import asked_of
 from toolcaddie.app.runtimes import catalog_of, host_parts, runtime_of
 from toolcaddie.app.settings import EmbeddingSettings, Settings, effective_preset, load_settings
@@ -195,7 +195,7 @@ def read_hints(path: Path, catalog: Catalog) -> dict[str, tuple[str, ...]]:
 
 async def log_of(settings: Settings, limit: int) -> Log:
     """Returns the recorded runs. Raises `ConfigError` if there are none."""
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         with progress("reading the log") as report_progress:
             log = await read_log(database.events, limit=limit, on_progress=report_progress)
     if log.unread:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from toolcaddie.app.build import opened
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
@@ -41,7 +41,7 @@ def command(common: Common, server: str, tool: str | None, database_url: str | N
 
 
 async def _accept(settings: Settings, server: str, tool: str | None) -> Sequence[str]:
-    async with opened(settings) as database:
+    async with existing_or_empty(settings) as database:
         server_of(settings, host_parts(settings, database.store), server)
         pins = PinStore(database.store)
         waiting = list((await pins.read(server)).quarantined)
