@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.control.test_claims import ROWS, judged, rates
-from toolcaddie.control.claims import claims_of
+from toolcaddie.control.claims.statements import statements_of
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunResult, RunState
@@ -28,7 +28,7 @@ _VIEW = View(catalog=Catalog.of(_GYM.tools(), _GYM.categories()))
 def main() -> None:
     for name, text in (("without a claim", _PLAIN), ("with two claims", _CLAIMS)):
         text = text[:2_000]
-        print(f"2,000 characters {name}: {_microseconds(partial(claims_of, text)):.0f} us")
+        print(f"2,000 characters {name}: {_microseconds(partial(statements_of, text)):.0f} us")
         print(f"and the calls of 15 turns: {_microseconds(partial(with_claims, _result(text), _VIEW)):.0f} us in all")
     for half in ("dev", "held_out"):
         rows = [row for row in ROWS if row.half == half]

@@ -14,7 +14,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.control.claims import Evidence, PastCall, claims_of, unsupported_claims
+from toolcaddie.control.claims.judging import Evidence, unsupported
+from toolcaddie.control.claims.statements import statements_of
+from toolcaddie.control.claims.support import PastCall
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
@@ -97,7 +99,8 @@ def judged(row: Row) -> set[str]:
         if each[0] != "-"
     ]
     tried = any(each[0] == "-" for each in row.calls)
-    return {claim.action for claim in unsupported_claims(row.text, Evidence(calls=made, asked=row.asked, tried=tried))}
+    evidence = Evidence(calls=made, asked=row.asked, tried=tried)
+    return {claim.action for claim in unsupported(statements_of(row.text), evidence)}
 
 
 def rates(rows: Sequence[Row], found: Sequence[set[str]]) -> tuple[float, float]:
@@ -299,9 +302,9 @@ def seconds(work: Callable[[], Any], tries: int) -> float:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_hostile_megabyte_is_read_as_fast_as_any_long_text(piece: str) -> None:
-    assert seconds(partial(claims_of, piece * (1_000_000 // len(piece))), 3) < 0.1
+    assert seconds(partial(statements_of, piece * (1_000_000 // len(piece))), 3) < 0.1
 
 
 def test_an_ordinary_answer_costs_less_than_a_tenth_of_a_millisecond() -> None:
     text = "Her next payment is due on Monday. John Smith pays 40 euros a month, and he comes twice a week. " * 21
-    assert seconds(partial(claims_of, text[:2_000]), 200) < 0.0001
+    assert seconds(partial(statements_of, text[:2_000]), 200) < 0.0001

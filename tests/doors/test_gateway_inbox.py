@@ -229,7 +229,7 @@ async def hidden_tool(
         """Purge the salaries of a person."""
         return f"purged {person}"
 
-    script = [call("purge", {"person": "the CEO"}), say("Done.")]
+    script = [call("purge", {"person": "the director"}), say("Done.")]
     async with (
         gateway(folder, ScriptedProvider(script), sources=[purge], policy=policy, bots=bots) as served,
         aiohttp.ClientSession() as http,
@@ -237,7 +237,7 @@ async def hidden_tool(
         here = House(gateway=served, http=http, deleted=[])
         for person in (GUEST, ROOT, OWNER):
             _, here.keys[person.id] = await served.database.keys.add(person.id, person)
-        await here.ask("root", "purge the CEO")
+        await here.ask("root", "purge the director")
         [question] = await served.runtime.approvals.list("default")
         yield here, question.id
 
@@ -282,7 +282,7 @@ async def test_people_whom_the_rules_name_as_approvers_answer_questions_about_to
 ) -> None:
     async with hidden_tool(tmp_path, policy=policy, roles=("admin",)) as (here, question):
         [run] = await here.waiting("gus")
-        assert run["approvals"][0]["arguments"] == {"person": "the CEO"}
+        assert run["approvals"][0]["arguments"] == {"person": "the director"}
         assert (await here.send("gus", "POST", f"/approvals/{question}", {"approved": True}))[0] == 200
 
 

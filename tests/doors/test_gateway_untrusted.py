@@ -9,11 +9,11 @@ import pytest
 
 from tests.doors.serving import gateway
 from tests.doors.wire_clients import client_of
+from tests.mail_tools import note, send_mail
 from toolcaddie import Principal
 from toolcaddie.app.settings import GatewaySettings
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
 
 pytestmark = pytest.mark.anyio
@@ -21,18 +21,6 @@ pytestmark = pytest.mark.anyio
 doors = pytest.mark.parametrize("door", ["chat", "responses", "messages"])
 ARGUMENTS = {"member": "x"}
 ASKED = "This needs a person's approval before it goes on: send_mail"
-
-
-@tool(open_world=True)
-def send_mail(to: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
-
-
-@tool
-def note(text: str) -> str:
-    """Write a note."""
-    return "noted"
 
 
 def _served(folder: Path, upstream: ScriptedUpstream, *patterns: str, **options: Any) -> Any:

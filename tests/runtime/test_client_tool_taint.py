@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie import Runtime, Tool, tool
+from tests.mail_tools import send_mail
+from toolcaddie import Runtime, Tool
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio
-
-
-@tool(open_world=True)
-def send_mail(to: str) -> str:
-    """Send a mail."""
-    return f"sent to {to}"
 
 
 @pytest.mark.parametrize(("untrusted", "status"), [(True, "pending"), (False, "completed")])

@@ -6,6 +6,7 @@ or by the policy, unless the policy names them as approvers.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -22,6 +23,8 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import ApprovalStore
 
 _ALL = sys.maxsize
+_AT_ONCE = 20
+"""The number of questions judged before other work of the event loop goes on. Each takes 0.2 to 0.5 ms."""
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -92,7 +95,15 @@ class JudgedApprovals:
         """Returns the questions that a person may see, the oldest first: those that the person may approve, and those about the
         person's own calls. `limit`: the largest number of questions."""
         approvals = await self._approvals.list(person.tenant, status=status, limit=_ALL)
-        return [approval for approval in approvals if self.may_see(approval, person)][:limit]
+        shown: list[Approval] = []
+        for number, approval in enumerate(approvals):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # other requests go on meanwhile
+            if self.may_see(approval, person):
+                shown.append(approval)
+                if len(shown) == limit:
+                    break
+        return shown
 
     def may_see(self, approval: Approval, person: Principal) -> bool:
         return approval.principal.owner == person.owner or not self._objection(approval, person)

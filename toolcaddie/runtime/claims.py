@@ -1,6 +1,6 @@
 """Marks claims of an answer: sentences which say that something was done, although no call that could have done it succeeded.
 
-`control/claims.py` decides; this file collects the calls of the run and of the earlier conversation for it. Calls of the caller's
+`control/claims/` decides; this file collects the calls of the run and of the earlier conversation for it. Calls of the caller's
 own tools count too, because their results are messages of the conversation.
 """
 
@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from toolcaddie.control.claims import Evidence, PastCall, claims_of, is_confirmation, unsupported
+from toolcaddie.control.claims.judging import Evidence, is_confirmation, unsupported
+from toolcaddie.control.claims.statements import statements_of
+from toolcaddie.control.claims.support import PastCall
 from toolcaddie.core.catalog import View
 from toolcaddie.core.message import Message
 from toolcaddie.core.meta_names import EXECUTE_TOOL, LOOKING, META_TOOLS, READ_RESULT, RUN_PROGRAM
@@ -53,7 +55,7 @@ def with_claims(result: RunResult, view: View) -> RunResult:
     judged, not a typed answer, the result of a direct call, or the text beside calls that the caller still has to make."""
     if result.status != "completed" or result.state.without_model or result.output is not None:
         return result
-    statements = claims_of(result.text)
+    statements = statements_of(result.text)
     if not statements:
         return result
     claims = unsupported(statements, _evidence(result, view))

@@ -167,8 +167,7 @@ def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
 
 def _state(stored: RunState, pending: tuple[PendingCall, ...], context: RunContext) -> RunState:
     """Returns the state to continue from, without tools that no longer exist, and tainted by results of untrusted tools that the
-    caller ran. If the run was completed and only its end was not
-    recorded, the state stays completed."""
+    caller ran. If the run was completed and only its end was not recorded, the state stays completed."""
     handed_in = (
         item.call.name for item, before in zip(pending, stored.pending, strict=True) if before.waiting == "client"
     )

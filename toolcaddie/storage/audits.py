@@ -126,7 +126,7 @@ def _rekey(
     head, _ = read_head(connection, lock=True)
     report = verify(connection, old, anchors)
     if report.changes:
-        raise ChainError(f"the trail does not pass the check with the old key: {_told(report.changes[0])}")
+        raise ChainError(f"the trail does not pass the check with the old key: {_sentence(report.changes[0])}")
     if new.key_id and not old.key_id and not accept_unsealed and not report.anchors:
         raise ChainError(
             "the trail is sealed without a key, so anybody who can write the database may have written it anew; compare it "
@@ -153,5 +153,5 @@ def _rekey(
     return report.checked
 
 
-def _told(change: Change) -> str:
+def _sentence(change: Change) -> str:
     return change.what if change.row is None else f"row {change.row} {change.what}"

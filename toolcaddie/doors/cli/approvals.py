@@ -21,7 +21,7 @@ from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.doors.cli.asking import argument_texts
+from toolcaddie.doors.arguments import argument_texts
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-import msgspec
 
 from toolcaddie.core.approval import Approval
+from toolcaddie.doors.arguments import argument_texts
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import note
-from toolcaddie.util.text import visible_json, visible_line
 
 _VALUE_SHOWN = 500
 _KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
@@ -60,13 +59,6 @@ def _show(approval: Approval) -> None:
         note(f"    {name}: {text if len(text) <= _VALUE_SHOWN else f'{text[:_VALUE_SHOWN]}… (w shows all)'}")
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
-
-
-def argument_texts(approval: Approval) -> Iterator[tuple[str, str]]:
-    """Yields name and value of each argument. A value is JSON on one line, so that a person sees exactly what the call gets:
-    texts in quotes, and every line break and control character."""
-    for name, value in approval.arguments.items():
-        yield visible_line(name), visible_json(msgspec.json.encode(value).decode())
 
 
 def _explain(approval: Approval) -> None:

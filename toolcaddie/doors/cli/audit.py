@@ -31,10 +31,17 @@ from toolcaddie.storage.verification import Anchor, Verification, read_anchors
 from toolcaddie.util.text import visible_json
 
 T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
 Format = Literal["jsonl", "ocsf"]
 
 _CHANGED = 1
 """Exit status of a check that finds a change."""
+
+
+def _anchor_option(text: str) -> Callable[[Command], Command]:
+    """Returns the option for a file of `audit anchor`, with its help text."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option("--anchor", "anchor_file", type=file, metavar="FILE", help=text)
 
 
 @click.group(
@@ -53,13 +60,7 @@ def command() -> None:
     "verify",
     epilog="\b\nExamples:\n  toolcaddie audit verify\n  toolcaddie audit verify --anchor heads.jsonl --json",
 )
-@click.option(
-    "--anchor",
-    "anchor_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="File of `audit anchor`, to notice rows cut off at the end.",
-)
+@_anchor_option("File of `audit anchor`, to notice rows cut off at the end.")
 @database_option
 @json_option
 @click.pass_obj
@@ -107,13 +108,7 @@ def anchor(common: Common, file: Path, database_url: str | None, as_json: bool) 
     epilog="\b\nExamples:\n  toolcaddie audit rekey --anchor heads.jsonl\n  toolcaddie audit rekey --from-env OLD_TRAIL_KEY",
 )
 @click.option("--from-env", metavar="NAME", help="Variable that holds the old key. [default: there was none]")
-@click.option(
-    "--anchor",
-    "anchor_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="File of `audit anchor`, written before there was a key.",
-)
+@_anchor_option("File of `audit anchor`, written before there was a key.")
 @click.option("--accept-unsealed", is_flag=True, help="Trust a trail without a key as it is, without an anchor.")
 @database_option
 @json_option

@@ -17,12 +17,13 @@ from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.selection import Selection
+from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, note_claims, note_warnings, opened, questions_of, require_model, run_json
+from toolcaddie.doors.cli.run import answer, note_warnings, opened, questions_of, require_model, run_json
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 
@@ -129,7 +130,7 @@ class _Chat:
                 degraded = self._parts.runtime.degraded
                 print_json({**run_json(result, steps.progress), "degraded": degraded}, one_line=True)
             else:
-                note_claims(result)
+                note_claims(claim.text for claim in result.unsupported_claims)
         self._selection = steps.progress.selection or self._selection
         if steps.progress.delivery is not None:
             self._sent_names = tuple(tool.name for tool in steps.progress.delivery.tools)

@@ -22,14 +22,13 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.asking import Questions
+from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json
-
-_CLAIM_SHOWN = 160
 
 
 @click.command(
@@ -72,14 +71,8 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
         return
     if not live:
         echo(result.text)
-    note_claims(result)
+    note_claims(claim.text for claim in result.unsupported_claims)
     note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
-
-
-def note_claims(result: RunResult) -> None:
-    """Prints a remark for each sentence of the answer which says that something was done that no call did."""
-    for claim in result.unsupported_claims:
-        note(f"not verified: no successful call could have done this: {shortened(claim.text, _CLAIM_SHOWN)}")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli import delivery as delivery_report
+from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
@@ -29,7 +30,7 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, note_skipped_classifier
 from toolcaddie.doors.cli.tools import name_advice
@@ -37,7 +38,6 @@ from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.explain import Explanation
 
 _NOT_LISTED = "not listed"
-_CLAIM_SHOWN = 160
 """The stage of a tool that the trail of a run does not mention. Other stages name the step of the selection that decided about
 the tool."""
 
@@ -161,8 +161,7 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
         print_json({"run_id": events[0].run_id, **selection, "unsupported_claims": _claims(events)})
     else:
         _print_run(selection)
-        for claim in _claims(events):
-            note(f"not verified: no successful call could have done this: {shortened(claim['text'], _CLAIM_SHOWN)}")
+        note_claims(claim["text"] for claim in _claims(events))
 
 
 def _claims(events: Sequence[EventRecord]) -> Sequence[Mapping[str, Any]]:

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import msgspec
-
 from toolcaddie.control.approvers import JudgedApprovals
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.client import AnswerPending, CallerClient, ClientError, Elicit
@@ -21,7 +19,8 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import RunEvent, RunPaused
 from toolcaddie.core.tool import ToolResult, failed
-from toolcaddie.util.text import visible_json, visible_line
+from toolcaddie.doors.arguments import argument_texts
+from toolcaddie.util.text import visible_line
 
 _ASKED = "toolcaddie: asks about"
 """The note with the id of the question that a client was sent."""
@@ -124,8 +123,7 @@ def _message(approval: Approval) -> str:
         "",
         "Arguments:",
     ]
-    for name, value in approval.arguments.items():
-        lines.append(f"  {visible_line(name)}: {visible_json(msgspec.json.encode(value).decode())}")
+    lines += [f"  {name}: {text}" for name, text in argument_texts(approval)]
     if not approval.arguments:
         lines.append("  none")
     if approval.taint:

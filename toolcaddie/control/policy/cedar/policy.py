@@ -148,7 +148,13 @@ class CedarPolicy:
         return list(unused(self._written, catalog, callers))
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it."""
+        """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it.
+
+        Masks are cached, but not of single tools: questions about them would displace the masks of whole catalogs.
+        """
+        if len(catalog) == 1:
+            [tool] = catalog.tools
+            return None if tool.source == CLIENT_SOURCE or self.sees(principal, tool)[0] else b"\0"
         key = (catalog.version, self._signature(principal))
         cached = self._masks.get(key)
         if cached is None:

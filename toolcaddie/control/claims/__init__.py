@@ -1,0 +1,1 @@
+"""Claims of an answer: sentences which say that something was done, compared with the calls that succeeded."""
