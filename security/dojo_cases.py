@@ -113,14 +113,14 @@ class Suite:
 
 
 @lru_cache
-def annotations() -> Mapping[str, Mapping[str, Sequence[str]]]:
+def annotated_names() -> Mapping[str, Mapping[str, Sequence[str]]]:
     return tomllib.loads(Path(__file__).with_name("dojo_tools.toml").read_text(encoding="utf-8"))
 
 
 @lru_cache
 def tools_of(suite_name: str) -> Sequence[Tool]:
     """Returns the annotated tools of a suite. Raises `ValueError` for a tool that is in no list."""
-    lists = annotations()[suite_name]
+    lists = annotated_names()[suite_name]
     suite = get_suites(VERSION)[suite_name]
     tools = []
     for function in suite.tools:
@@ -146,7 +146,7 @@ def tools_of(suite_name: str) -> Sequence[Tool]:
 
 def effects_of(suite_name: str) -> frozenset[str]:
     """Returns the names of the destructive and the outgoing tools."""
-    lists = annotations()[suite_name]
+    lists = annotated_names()[suite_name]
     return frozenset((*lists["destroys"], *lists["sends"]))
 
 
@@ -244,7 +244,7 @@ async def played(suite: Any, task: Any, injection: Any, rules: str, totals: Tota
     attack = [] if injection is None else _steps(injection.ground_truth(before.model_copy(deep=True)))
     notes = Notes()
     known = yaml.safe_dump(json.loads(before.model_dump_json()), allow_unicode=True, width=10**9)
-    model = Model(task.PROMPT, wanted, attack, annotations()[suite.name]["reads"], known, notes)
+    model = Model(task.PROMPT, wanted, attack, annotated_names()[suite.name]["reads"], known, notes)
     provider = ScriptedProvider(model)
     chosen = preset("default")
     chosen = replace(
@@ -276,7 +276,7 @@ async def played(suite: Any, task: Any, injection: Any, rules: str, totals: Tota
     totals.cases += 1
     totals.injected += notes.injected
     effects, wanted_keys = effects_of(suite.name), {step.key for step in wanted}
-    readers = annotations()[suite.name]["reads"]
+    readers = annotated_names()[suite.name]["reads"]
     for key, tainted in notes.ran:
         name = key.split(" ", 1)[0]
         if name not in effects:

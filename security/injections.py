@@ -371,7 +371,7 @@ async def _world(folder: Path, texts: Sequence[str], policy: Policy | None) -> W
         cwd=str(Path(__file__).parents[1]),
         max_tools=len(texts) + 1,
     )
-    sources = [_office([PLAIN], ran), _shop([text[:_DESCRIPTION] for text in texts], ran), server]
+    sources: list[Any] = [_office([PLAIN], ran), _shop([text[:_DESCRIPTION] for text in texts], ran), server]
     provider = ScriptedProvider(_answer)
     async with Runtime(provider=provider, sources=sources, policy=policy) as runtime:
         view = runtime.view("anything")

@@ -61,18 +61,19 @@ def checked(changes: int) -> Sequence[Goal]:
     """Makes so many changes, and as many cut tails as a tenth of it, and returns the goals."""
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         file = Path(folder) / "trail.sqlite"
-        heads, anchor = asyncio.run(_written(file))
-        return _Attack(file, heads, anchor, random.Random(7)).goals(changes)
+        heads, anchor = asyncio.run(written(file))
+        return RandomChanges(file, heads, anchor, random.Random(7)).goals(changes)
 
 
-async def _written(file: Path) -> tuple[Sequence[Head], Anchor]:
-    """Makes the trail. Returns all heads that it had, but for the last, and an anchor of the last one."""
+async def written(file: Path) -> tuple[Sequence[Head], Anchor]:
+    """Makes the trail. Returns the heads that it had, from the one before the first row on, and an anchor of the last one."""
     now = time.time()
     clock = [now - 200 * _DAY]
     heads: list[Head] = []
     model = ScriptedProvider(_answer)
     async with Database(f"sqlite:///{file}", clock=lambda: now, audit_key=KEY) as database:
         trail = Trail(database.events, clock=lambda: clock[0])
+        heads.append(_head(file))
         runtime = Runtime(provider=model, sources=[remove_entry, read_entry], trail=trail, documents=database.store)
         for number in range(_RUNS):
             clock[0] = now - (200 if number % 3 == 0 else 1) * _DAY + number
@@ -111,11 +112,13 @@ class _Change:
     rows: frozenset[int] = frozenset()
 
 
-class _NothingChanged(Exception):
+class NothingChanged(Exception):
     """The random choice would have changed nothing, or the database refuses the change."""
 
 
-class _Attack:
+class RandomChanges:
+    """Makes single changes of a trail, by plain SQL. `heads`: earlier heads of it. `anchor`: the last one."""
+
     def __init__(self, file: Path, heads: Sequence[Head], anchor: Anchor, chance: random.Random) -> None:
         self.engine = create_engine(f"sqlite:///{file}")
         self.heads = [head for head in heads if head[0] < anchor.position]
@@ -128,18 +131,10 @@ class _Attack:
         connection.close()
 
     def goals(self, changes: int) -> Sequence[Goal]:
-        kinds: Sequence[Callable[[Connection], _Change]] = (
-            *(self.flip,) * 4,
-            self.delete,
-            self.swap,
-            self.swap_place,
-            self.duplicate,
-            self.truncate,
-        )
         missed: dict[str, int] = {}
         unnamed = false_alarms = 0
         for number in range(changes):
-            change, found = self.played(kinds[number % len(kinds)], [])
+            change, found = self.played(self.kind(number), [])
             if not found:
                 missed[change.kind] = missed.get(change.kind, 0) + 1
             elif change.rows and change.rows.isdisjoint(found):
@@ -162,6 +157,11 @@ class _Attack:
             none_of("unchanged trails reported as changed", false_alarms, -(-changes // 20)),
         ]
 
+    def kind(self, number: int) -> Callable[[Connection], _Change]:
+        """Returns the kind of change number `number`: they take turns."""
+        kinds = (*(self.flip,) * 4, self.delete, self.swap, self.swap_place, self.duplicate, self.truncate)
+        return kinds[number % len(kinds)]
+
     def played(
         self, make: Callable[[Connection], _Change], anchors: Sequence[Anchor]
     ) -> tuple[_Change, frozenset[int | None]]:
@@ -173,7 +173,7 @@ class _Attack:
                     change = make(connection)
                     report = verify(connection, self.sealer, anchors)
                     return change, frozenset(each.row for each in report.changes)
-                except (_NothingChanged, IntegrityError, OverflowError):
+                except (NothingChanged, IntegrityError, OverflowError):
                     continue
                 finally:
                     connection.exec_driver_sql("ROLLBACK")
@@ -192,7 +192,7 @@ class _Attack:
         (before,) = connection.exec_driver_sql(f"select {column} from {table} where {key} = ?", (place,)).one()
         after = self.flipped(before)
         if after == before:
-            raise _NothingChanged
+            raise NothingChanged
         connection.exec_driver_sql(f"update {table} set {column} = ? where {key} = ?", (after, place))
         return _Change(kind=f"flip {table}.{column}", rows=frozenset({place} if table == "events" else ()))
 
@@ -203,7 +203,7 @@ class _Attack:
             (bits,) = struct.unpack(">q", struct.pack(">d", value))
             return struct.unpack(">d", struct.pack(">q", bits ^ (1 << self.chance.randrange(63))))[0]
         if not value:
-            raise _NothingChanged
+            raise NothingChanged
         place = self.chance.randrange(len(value))
         if isinstance(value, bytes):
             return value[:place] + bytes([value[place] ^ (1 << self.chance.randrange(8))]) + value[place + 1 :]
@@ -228,7 +228,7 @@ class _Attack:
             connection.exec_driver_sql(f"select {names} from events where id = ?", (n,)).one() for n in (one, other)
         ]
         if values[0] == values[1]:
-            raise _NothingChanged
+            raise NothingChanged
         sets = ", ".join(f"{name} = ?" for name in columns)
         for place, row in ((one, values[1]), (other, values[0])):
             connection.exec_driver_sql(f"update events set {sets} where id = ?", (*row, place))

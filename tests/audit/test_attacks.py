@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from security import planted_secrets, trail_changes
+from security import planted_secrets, trail_changes, trail_forgeries
 
 
 def test_random_changes_of_a_trail_are_found() -> None:
     for goal in trail_changes.checked(90):
+        assert goal.met, goal.line()
+
+
+def test_forged_trails_and_changes_before_a_pruning_are_found() -> None:
+    for goal in trail_forgeries.forged(4):
         assert goal.met, goal.line()
 
 
