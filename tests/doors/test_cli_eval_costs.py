@@ -139,6 +139,12 @@ def test_strategies_without_programs_need_no_interpreter(toolcaddie: CommandLine
     assert "left_out" not in told
 
 
+def test_a_model_that_is_free_is_refused_because_nothing_can_be_compared(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("eval", "costs", "--sizes", "30", "--scripts", "1", "--rules", "ollama:qwen3:8b")
+    assert done.exit_code == 2
+    assert "--rules: ollama:qwen3:8b is free, so its costs cannot be compared; name a model with a price" in done.stderr
+
+
 @pytest.mark.usefixtures("without_programs")
 @pytest.mark.parametrize("name", ["planned", "program"])
 def test_a_strategy_with_programs_that_is_named_is_refused_without_an_interpreter(

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError, LimitExceededError
+from toolcaddie.core.errors import ConfigError, LimitExceededError, ProviderUnavailableError
 from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, MetaCalled, RunEvent
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS, Preset, preset
@@ -23,6 +23,7 @@ from toolcaddie.core.programs import ProgramLimits
 from toolcaddie.core.run import Limits, RunRequest, RunResult
 from toolcaddie.engine.engine import Programs
 from toolcaddie.programs.named import monty
+from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.memory import MemoryStore
@@ -298,6 +299,20 @@ async def test_a_weak_model_is_never_offered_programs_whatever_the_preset_says(
         await made.run("look at my orders", max_tools=1)
     sent = [[definition["function"]["name"] for definition in request.tools] for request in provider.requests]
     assert ["run_program" in names for names in sent] == [offered, offered]
+
+
+@pytest.mark.parametrize(("fallback", "offered"), [("llama3.2:3b", False), ("qwen3-coder:30b", True)])
+async def test_a_weak_fallback_is_not_offered_programs_either(fallback: str, offered: bool) -> None:
+    first = ScriptedProvider([ProviderUnavailableError("busy")], name="openai")
+    second = ScriptedProvider([say("hello")], name="ollama")
+    behind = Entry(provider=second, model=fallback)
+    async with Runtime(
+        provider=first, fallbacks=[behind], sources=Shop().tools(), preset=ALWAYS, programs="monty", model="gpt-5.4"
+    ) as made:
+        await made.run("look at my orders")
+    for provider in (first, second):
+        names = [definition["function"]["name"] for definition in provider.requests[0].tools]
+        assert ("run_program" in names) is offered
 
 
 async def test_a_preset_with_programs_and_no_interpreter_is_refused_at_start() -> None:

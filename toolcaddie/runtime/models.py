@@ -24,7 +24,7 @@ from toolcaddie.providers.named import split_model
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.vendors import VENDORS
-from toolcaddie.providers.wrapping import Entry
+from toolcaddie.providers.wrapping import Entry, capabilities_for
 from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import close_names
 
@@ -159,6 +159,16 @@ class ModelSide:
             kind = type(strangers[0]).__name__
             raise ConfigError(f"capabilities must be rows, not {kind}; make one by capabilities_from({{...}})")
 
+    @property
+    def others(self) -> Sequence[Entry]:
+        """The providers that may answer in the place of the first one."""
+        return self.fallbacks if self.forced_fallback is None else (*self.fallbacks, self.forced_fallback)
+
+    def write_programs(self, first: Capabilities) -> bool:
+        """Returns True if the first model, with these capabilities, and all others that may answer in its place can write
+        programs: they get the same tools."""
+        return first.programs and all(capabilities_for(entry, self.capabilities).programs for entry in self.others)
+
     def plain(self) -> Provider:
         """Returns the provider with its retries and fallbacks."""
         first = self._retried(self.provider)
@@ -181,10 +191,7 @@ class ModelSide:
         )
 
     async def close(self) -> None:
-        others = [
-            entry.provider for entry in (*self.fallbacks, *([self.forced_fallback] if self.forced_fallback else ()))
-        ]
-        for provider in (self.provider, *others):
+        for provider in (self.provider, *(entry.provider for entry in self.others)):
             await provider.close()
 
     def _retried(self, provider: Provider) -> Provider:

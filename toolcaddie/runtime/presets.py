@@ -46,17 +46,17 @@ def with_signals(preset: Preset, *, has_embedder: bool, learns: bool) -> Preset:
     return replace(preset, selection=replace(preset.selection, rankers=rankers))
 
 
-def with_programs(preset: Preset, capabilities: Capabilities, *, available: bool) -> Preset:
-    """Returns the preset with the meta tool for programs, if there is an interpreter, the preset allows programs and the model is
-    good enough to write them. A model that is not never gets that tool, whatever the preset says. Raises `ConfigError` if the
-    preset names that meta tool and there is no interpreter."""
+def with_programs(preset: Preset, *, capable: bool, available: bool) -> Preset:
+    """Returns the preset with the meta tool for programs, if there is an interpreter (`available`), the preset allows programs
+    and every model that may answer can write them (`capable`). A model that cannot never gets that tool, whatever the preset
+    says. Raises `ConfigError` if the preset names that meta tool and there is no interpreter."""
     if not available:
         if RUN_PROGRAM in preset.meta:
             raise ConfigError(
                 f"preset.meta has {RUN_PROGRAM!r}, but there is no interpreter; add the table [interpreter]"
             )
         return replace(preset, programs="never")
-    if not capabilities.programs:
+    if not capable:
         return replace(preset, programs="never", meta=tuple(name for name in preset.meta if name != RUN_PROGRAM))
     if preset.programs == "never" or RUN_PROGRAM in preset.meta:
         return preset

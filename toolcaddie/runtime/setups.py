@@ -120,7 +120,9 @@ class Setups:
         effective = with_signals(
             effective, has_embedder=self._vectors is not None, learns=learning.NAME in self._rankers
         )
-        effective = with_programs(effective, capabilities, available=self._programs is not None)
+        effective = with_programs(
+            effective, capable=self._models.write_programs(capabilities), available=self._programs is not None
+        )
         selector = Selector(effective.selection, self._rankers, core=effective.core_first, co_used=self._co_used)
         vectors = PresetVectors(self._vectors, effective)
         engine = Engine(

@@ -176,17 +176,22 @@ def _without_interpreter(strategies: Sequence[str]) -> str:
 
 
 def _priced_model(model: str) -> str:
-    """Returns the model if its prices are known. Raises `ConfigError`, which names the model that was probably meant."""
+    """Returns the model if it has a price. Raises `ConfigError`, which names the model that was probably meant."""
+    advice = f"such as {', '.join(DEFAULT_RULES)}"
     try:
-        return PriceRule.of(model).model
+        rule = PriceRule.of(model)
     except ConfigError as error:
         provider, _, name = model.rpartition(":")
         priced = {row.pattern.rpartition(":")[2].rstrip("*-") for row in CAPABILITIES if row.prices is not None}
         close = close_names(name, [*(rule.rpartition(":")[2] for rule in DEFAULT_RULES), *priced], limit=1)
-        advice = f"such as {', '.join(DEFAULT_RULES)}"
         if close:
             advice = f"did you mean {likely_provider(close[0]) or provider or 'provider'}:{close[0]}?"
         raise ConfigError(f"--rules: {error}; {advice}") from error
+    if not rule.prices.input:
+        raise ConfigError(
+            f"--rules: {model} is free, so its costs cannot be compared; name a model with a price, {advice}"
+        )
+    return rule.model
 
 
 def _catalogs(settings: Settings, specs: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
