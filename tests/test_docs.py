@@ -53,14 +53,15 @@ def blocks(kind: str) -> list[object]:
 
 
 def commands() -> list[object]:
-    """The lines of `sh` blocks that start with our command, without the comments behind them."""
+    """The lines of each `sh` block that start with our command, without the comments behind them."""
     params = []
     for page in PAGES:
         for match in BLOCK.finditer(page.read_text()):
-            for line in match["code"].splitlines() if match["kind"] == "sh" else ():
-                words = shlex.split(line, comments=True) if line.startswith("toolcaddie ") else []
-                if words and words[1] not in ("serve", "chat"):
-                    params.append(pytest.param(words, id=f"{page.stem}: {' '.join(words)}"))
+            lines = match["code"].splitlines() if match["kind"] == "sh" else ()
+            block = [shlex.split(line, comments=True) for line in lines if line.startswith("toolcaddie ")]
+            block = [words for words in block if words[1] not in ("serve", "chat")]
+            if block:
+                params.append(pytest.param(block, id=f"{page.stem}: {' '.join(block[0])}"))
     return params
 
 
@@ -85,12 +86,13 @@ def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
         assert printed in completed.stdout, completed.stdout
 
 
-@pytest.mark.parametrize("words", commands())
-def test_the_commands_of_the_docs_run(words: list[str], tmp_path: Path) -> None:
-    completed = subprocess.run(
-        words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, input=""
-    )
-    assert completed.returncode == 0, completed.stderr
+@pytest.mark.parametrize("block", commands())
+def test_the_commands_of_the_docs_run_one_after_the_other(block: list[list[str]], tmp_path: Path) -> None:
+    for words in block:
+        completed = subprocess.run(
+            words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, input=""
+        )
+        assert completed.returncode == 0, f"{shlex.join(words)}: {completed.stderr}"
 
 
 @pytest.fixture

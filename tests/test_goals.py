@@ -131,5 +131,5 @@ async def test_the_report_is_a_command(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_a_recorded_run_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", f"sqlite:///{tmp_path / 'new.sqlite'}")
+    monkeypatch.delenv("TOOLCADDIE_DATABASE_URL", raising=False)
     assert "no run is recorded yet" in CommandLine(tmp_path).refused("eval", "goals")
