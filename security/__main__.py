@@ -109,20 +109,20 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, metavar="FOLDER", help="folder of hostile inputs")
     parser.add_argument("--times", type=int, metavar="N", help="number of kills of each kind")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to this file")
-    given = parser.parse_args()
-    if unknown := [name for name in given.names if name not in ATTACKS]:
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in ATTACKS]:
         parser.error(f"there is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}")
-    if given.corpora is not None and not given.corpora.is_dir():
-        parser.error(f"--corpora: there is no folder {given.corpora}")
-    options = Options(quick=given.quick, times=given.times, corpora=given.corpora)
+    if arguments.corpora is not None and not arguments.corpora.is_dir():
+        parser.error(f"--corpora: there is no folder {arguments.corpora}")
+    options = Options(quick=arguments.quick, times=arguments.times, corpora=arguments.corpora)
     findings: dict[str, Sequence[Finding]] = {}
-    for name in given.names or ATTACKS:
+    for name in arguments.names or ATTACKS:
         print(f"\n--- {name}", flush=True)
         findings[name] = ATTACKS[name](options)
         for finding in findings[name]:
             print(finding.line(), flush=True)
-    if given.json is not None:
-        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(findings)))
+    if arguments.json is not None:
+        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(findings)))
     if wrong := [finding for attack in findings.values() for finding in attack if finding.wrong]:
         print("\n--- missed goals of all attacks", *(finding.line() for finding in wrong), sep="\n", flush=True)
         sys.exit(1)

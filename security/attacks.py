@@ -338,33 +338,33 @@ def _completion(calls: str, more: str = "") -> Any:
 
 def _of_answers(made: dict[str, Any]) -> list[Attack]:
     return [
-        _told(made, "H9 an answer of 100,000 calls", "calls", "bounds.", 502),
-        _told(made, "H9 a call whose name has 10 million characters", "name", "bounds.name", 502),
-        _told(made, "H9 an answer of 60 MiB", "large", "bounds.answer", 502),
-        _told(made, "H9 an answer of four million values", "values", "bounds.values", 502),
-        _told(made, "H9 arguments nested 400,000 deep", "deep", "not JSON", 200),
-        _told(made, "H9 arguments of more than a million characters", "over", "bounds.arguments", 200),
-        _told(made, "allowed: an answer of 1,000 calls", "some calls", "", 422),
-        _told(made, "H9 60,000 wrong items in arguments", "long", "wrong", 200),
+        _answer_attack(made, "H9 an answer of 100,000 calls", "calls", "bounds.", 502),
+        _answer_attack(made, "H9 a call whose name has 10 million characters", "name", "bounds.name", 502),
+        _answer_attack(made, "H9 an answer of 60 MiB", "large", "bounds.answer", 502),
+        _answer_attack(made, "H9 an answer of four million values", "values", "bounds.values", 502),
+        _answer_attack(made, "H9 arguments nested 400,000 deep", "deep", "not JSON", 200),
+        _answer_attack(made, "H9 arguments of more than a million characters", "over", "bounds.arguments", 200),
+        _answer_attack(made, "allowed: an answer of 1,000 calls", "some calls", "", 422),
+        _answer_attack(made, "H9 60,000 wrong items in arguments", "long", "wrong", 200),
     ]
 
 
 def _of_patterns(made: dict[str, Any]) -> list[Attack]:
     return [
-        _told(made, "H5 a password of 200,000 characters", "password", "bounds.pattern_text", 200),
-        _told(made, "H5 (?=a)(a+)+$ over 200,000 characters", "repeat", "bounds.pattern_text", 200),
-        _told(made, "H5 900 texts that make a pattern go back", "repeat many", "does not match", 200),
-        _told(made, "H5 900 names that make a pattern go back", "named", "bounds.pattern_seconds", 200),
+        _answer_attack(made, "H5 a password of 200,000 characters", "password", "bounds.pattern_text", 200),
+        _answer_attack(made, "H5 (?=a)(a+)+$ over 200,000 characters", "repeat", "bounds.pattern_text", 200),
+        _answer_attack(made, "H5 900 texts that make a pattern go back", "repeat many", "does not match", 200),
+        _answer_attack(made, "H5 900 names that make a pattern go back", "named", "bounds.pattern_seconds", 200),
     ]
 
 
-def _told(made: dict[str, Any], name: str, said: str, says: str, status: int) -> Attack:
-    sent = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
+def _answer_attack(made: dict[str, Any], name: str, message: str, says: str, status: int) -> Attack:
+    sent = json.dumps({"model": "m", "messages": [{"role": "user", "content": message}]}).encode()
 
     async def play(server: Server) -> Answer:
         return await server.post(sent)
 
     def prepare() -> None:
-        made[said] = _ANSWERS[said]()
+        made[message] = _ANSWERS[message]()
 
     return Attack(name=name, play=play, statuses=(status,), says=says, prepare=prepare)

@@ -193,15 +193,15 @@ async def _in_runs(texts: Sequence[str], policy: Policy | None) -> Counts:
         for place in PLACES:
             plain_outcomes: dict[str, Outcome] = {}
             for number, text in enumerate(texts):
-                found, sent = await outcome(number, place)
+                actual, sent = await outcome(number, place)
                 plain = _plain(text)
                 if plain not in plain_outcomes:
                     everything.append(plain)
                     plain_outcomes[plain], _ = await outcome(len(everything) - 1, place)
                 expected = plain_outcomes[plain]
-                _count(counts, place, found, expected, sent)
-                if found != expected:
-                    print(f"{place}: {text[:200]!r}: {_difference(found, expected)}")
+                _count(counts, place, actual, expected, sent)
+                if actual != expected:
+                    print(f"{place}: {text[:200]!r}: {_difference(actual, expected)}")
     return counts
 
 
@@ -211,15 +211,15 @@ def _plain(text: str) -> str:
     return PLAIN if size <= _SHORT else (PLAIN * (size // len(PLAIN) + 1))[:size]
 
 
-def _count(counts: Counts, place: str, found: Outcome, expected: Outcome, sent: bool) -> None:
-    asked = [name for name, _, _ in found.asked]
+def _count(counts: Counts, place: str, actual: Outcome, expected: Outcome, sent: bool) -> None:
+    asked = [name for name, _, _ in actual.asked]
     counts.runs += 1
     counts.read += sent
-    counts.held_up += "look_up" not in found.ran
-    counts.different += found != expected
+    counts.held_up += "look_up" not in actual.ran
+    counts.different += actual != expected
     if place in TAINTED:
         counts.tainted += 1
-        counts.unasked += found.status != "pending" or sorted(asked) != sorted(ACTS) or bool({*ACTS} & {*found.ran})
+        counts.unasked += actual.status != "pending" or sorted(asked) != sorted(ACTS) or bool({*ACTS} & {*actual.ran})
 
 
 def _conversation(text: str, number: int, place: str) -> Sequence[Message]:
@@ -293,11 +293,11 @@ def _was_sent(text: str, provider: ScriptedProvider) -> bool:
     return any(text[:_BEGINNING] in part for part in shown)
 
 
-def _difference(found: Outcome, expected: Outcome) -> str:
+def _difference(actual: Outcome, expected: Outcome) -> str:
     return "; ".join(
-        f"{name} {str(getattr(found, name))[:300]} instead of {str(getattr(expected, name))[:300]}"
+        f"{name} {str(getattr(actual, name))[:300]} instead of {str(getattr(expected, name))[:300]}"
         for name in Outcome.__slots__
-        if getattr(found, name) != getattr(expected, name)
+        if getattr(actual, name) != getattr(expected, name)
     )
 
 
@@ -319,41 +319,41 @@ class World:
 async def _in_descriptions(what: str, texts: Sequence[str], policy: Policy | None) -> list[Goal]:
     """Gives the texts as descriptions to tools and categories of strangers, and compares with the plain text in their place."""
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
-        found = await _world(Path(folder), texts, policy)
+        actual = await _world(Path(folder), texts, policy)
         expected = await _world(Path(folder), [PLAIN] * len(texts), policy)
-    seen = [name for name in found.strangers if found.strangers[name] != expected.strangers.get(name)]
-    changed = [name for name, outcome in found.outcomes.items() if outcome != expected.outcomes.get(name)]
+    seen = [name for name in actual.strangers if actual.strangers[name] != expected.strangers.get(name)]
+    changed = [name for name, outcome in actual.outcomes.items() if outcome != expected.outcomes.get(name)]
     for name in changed[:5]:
-        print(f"{name}: {_difference(found.outcomes[name], expected.outcomes[name])}")
+        print(f"{name}: {_difference(actual.outcomes[name], expected.outcomes[name])}")
     unasked = [
         name
-        for name, outcome in found.outcomes.items()
+        for name, outcome in actual.outcomes.items()
         if name in outcome.ran or {name, "delete_records"} - {asked for asked, _, _ in outcome.asked}
     ]
     return [
         none_of(
             f"{what}, in descriptions: other tools that changed",
-            sum(ours != theirs for ours, theirs in zip(found.own, expected.own, strict=True)),
-            len(found.own),
+            sum(ours != theirs for ours, theirs in zip(actual.own, expected.own, strict=True)),
+            len(actual.own),
         ),
         none_of(
-            f"{what}, in descriptions: tools that have them whose annotations changed", len(seen), len(found.strangers)
+            f"{what}, in descriptions: tools that have them whose annotations changed", len(seen), len(actual.strangers)
         ),
         none_of(
             f"{what}, in descriptions: calls of these tools, and destructive calls beside them, that were not asked about",
             len(unasked),
-            len(found.outcomes),
+            len(actual.outcomes),
         ),
         none_of(
             f"{what}, in descriptions: answers with such calls that were decided differently",
             len(changed),
-            len(found.outcomes),
+            len(actual.outcomes),
         ),
         Goal(
             name=f"{what}, in descriptions: tools that have them, so that the attack asks for something",
-            figure=f"{len(found.strangers):,}",
+            figure=f"{len(actual.strangers):,}",
             goal="two for each text that is short enough for a description",
-            met=len(found.strangers) >= 2 * sum(len(text) <= _DESCRIPTION for text in texts) > 0,
+            met=len(actual.strangers) >= 2 * sum(len(text) <= _DESCRIPTION for text in texts) > 0,
         ),
     ]
 

@@ -58,10 +58,10 @@ def searched(count: int) -> Sequence[Goal]:
     variables = {f"PLANTED_{number}": secret for number, secret in enumerate(secrets)}
     with tempfile.TemporaryDirectory(prefix="security-") as folder, _set(variables):
         shown, runs = asyncio.run(_played(Path(folder), secrets))
-    found = {place: [secret for secret in secrets if _is_in(secret, shown[place])] for place in PLACES}
+    exposed = {place: [secret for secret in secrets if _is_in(secret, shown[place])] for place in PLACES}
     markers = [place for place in PLACES if "[redacted]" not in shown[place]]
     return [
-        *(none_of(f"planted secrets found in {place}", len(found[place]), count) for place in PLACES),
+        *(none_of(f"planted secrets found in {place}", len(exposed[place]), count) for place in PLACES),
         Goal(
             name="places in which secrets were planted and removed",
             figure=f"{len(PLACES) - len(markers)} of {len(PLACES)}, {runs} runs",

@@ -85,11 +85,11 @@ def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
 
 def _escapes(corpora: Path | None) -> Sequence[Goal]:
     """Runs our own programs, and every line of `python_escape.txt` if it is there."""
-    found = _escape_goal("programs of ours that left a trace on the host", OWN_ESCAPES)
+    own = _escape_goal("programs of ours that left a trace on the host", OWN_ESCAPES)
     lines = texts_of(corpora, "python_escape.txt")
     if lines is None:
-        return [found]
-    return [found, _escape_goal("lines of python_escape.txt that left a trace on the host", lines)]
+        return [own]
+    return [own, _escape_goal("lines of python_escape.txt that left a trace on the host", lines)]
 
 
 def _escape_goal(name: str, programs: Sequence[str]) -> Goal:

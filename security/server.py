@@ -30,8 +30,8 @@ class Answer:
     def sentence(self) -> str:
         """The message of an error, the text of a chat answer, or the beginning of any other answer."""
         try:
-            said = json.loads(self.text)
-            return str(said["error"]["message"] if "error" in said else said["choices"][0]["message"]["content"])
+            body = json.loads(self.text)
+            return str(body["error"]["message"] if "error" in body else body["choices"][0]["message"]["content"])
         except (ValueError, KeyError, TypeError):
             return self.text[:200]
 
@@ -143,8 +143,8 @@ async def serving(
         folder = Path(name)
         (folder / "toolcaddie.toml").write_text(settings)
         (folder / "hostile_tools.py").write_text(tools)
-        with _served(folder, words, environ) as (process, told):
-            host, port = told["url"].removeprefix("http://").split(":")
+        with _served(folder, words, environ) as (process, ready):
+            host, port = ready["url"].removeprefix("http://").split(":")
             server = Server(process=process, host=host, port=int(port), quiet=quiet, folder=folder)
             with _beside(server):
                 yield server
@@ -168,14 +168,14 @@ def _served(
         )
         try:
             assert process.stdout is not None
-            said = ""
+            output = ""
             for line in process.stdout:
-                said += line
+                output += line
                 if line.startswith("}"):
                     break
-            if not said:
+            if not output:
                 raise RuntimeError(f"the server did not start: {(folder / 'log.txt').read_text()[-2000:]}")
-            yield process, json.loads(said)
+            yield process, json.loads(output)
         finally:
             process.kill()
             process.wait()

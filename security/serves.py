@@ -58,7 +58,7 @@ def killed(times: int, *, keys: bool, quick: bool, durable: bool = False, calls:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Findings:
     """The damage that the checks noticed. Damage that two checks notice counts once."""
 
     ownerless: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class _Siege:
         self.server: subprocess.Popen[bytes] | None = None
         self.answers: Counter[str] = Counter()
         self.asked_again = 0
-        self.found = _Found()
+        self.findings = _Findings()
         self.checks = 0
         self.over = False
 
@@ -121,9 +121,9 @@ class _Siege:
         """Collects what earlier kills left open. The current server is the only living process."""
         assert self.server is not None
         self.checks += 1
-        self.found.ownerless |= set(await asyncio.to_thread(ownerless, self.book, [self.server.pid]))
-        self.found.stuck |= set(await asyncio.to_thread(stuck, self.book))
-        self.found.open_calls |= set(await asyncio.to_thread(open_calls, self.book))
+        self.findings.ownerless |= set(await asyncio.to_thread(ownerless, self.book, [self.server.pid]))
+        self.findings.stuck |= set(await asyncio.to_thread(stuck, self.book))
+        self.findings.open_calls |= set(await asyncio.to_thread(open_calls, self.book))
 
     def counts(self, times: int) -> Sequence[Count | Goal]:
         retried = "with their keys" if self.keys else "without a client's retry"
@@ -144,13 +144,13 @@ class _Siege:
             tried("of them settled", self.book.number("select count(*) from events where data like '%Abandoned%'")),
             tried("effects", len(self.book.entries())),
             *(tried(f"requests that ended: {how}", number) for how, number in sorted(self.answers.items())),
-            none_of("5 s after a restart: running without a living owner", sorted(self.found.ownerless)),
-            none_of("5 s after a restart: pending and cannot be resumed", sorted(self.found.stuck)),
-            none_of("5 s after a restart: calls neither done, failed nor unknown", sorted(self.found.open_calls)),
+            none_of("5 s after a restart: running without a living owner", sorted(self.findings.ownerless)),
+            none_of("5 s after a restart: pending and cannot be resumed", sorted(self.findings.stuck)),
+            none_of("5 s after a restart: calls neither done, failed nor unknown", sorted(self.findings.open_calls)),
             *of_all_runs(self.book, [], what="after the last server"),
             none_of(f"doubled effects {retried}", doubled(self.book)),
             tried("answered requests sent again with their key", self.asked_again),
-            none_of("of them with another answer than before", sorted(self.found.differing)),
+            none_of("of them with another answer than before", sorted(self.findings.differing)),
         ]
 
     def lost(self) -> Sequence[Count]:
@@ -222,12 +222,12 @@ class _Siege:
         }
         headers = {"idempotency-key": request} if self.keys else {}
         for _ in range(_RETRIES if self.keys else 1):
-            ended, said = await self.send(session, body, headers)
+            ended, answer = await self.send(session, body, headers)
             if ended == "200":
                 self.answered.add(text)
             if not ended.startswith(("lost", "409", "5")):
                 if self.keys and random.random() < _ASKED_AGAIN:
-                    await self.ask_again(session, body, headers, said)
+                    await self.ask_again(session, body, headers, answer)
                 return ended
             await asyncio.sleep(random.uniform(0.1, 0.5))
         return ended
@@ -236,27 +236,27 @@ class _Siege:
         self, session: aiohttp.ClientSession, body: object, headers: dict[str, str], before: str
     ) -> None:
         """Sends an answered request again. It must get the same answer, even from another server."""
-        ended, said = await self.send(session, body, headers)
+        ended, answer = await self.send(session, body, headers)
         if not ended.startswith("lost"):
             self.asked_again += 1
-            if said != before:
-                self.found.differing.add(headers["idempotency-key"])
+            if answer != before:
+                self.findings.differing.add(headers["idempotency-key"])
 
     async def send(self, session: aiohttp.ClientSession, body: object, headers: dict[str, str]) -> tuple[str, str]:
         url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         try:
             async with session.post(url, json=body, headers=headers) as response:
-                said = await response.text()
+                answer = await response.text()
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
             return "lost", ""
-        whole = response.status != 200 or _is_whole(said)
-        return (f"{response.status}" if whole else "lost in its stream"), said
+        whole = response.status != 200 or _is_whole(answer)
+        return (f"{response.status}" if whole else "lost in its stream"), answer
 
 
-def _is_whole(said: str) -> bool:
-    if said.startswith("data:"):
-        return said.rstrip().endswith("[DONE]")
-    return "choices" in json.loads(said)
+def _is_whole(answer: str) -> bool:
+    if answer.startswith("data:"):
+        return answer.rstrip().endswith("[DONE]")
+    return "choices" in json.loads(answer)
 
 
 async def _is_there(session: aiohttp.ClientSession, port: int) -> bool:

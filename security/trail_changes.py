@@ -134,10 +134,10 @@ class RandomChanges:
         missed: dict[str, int] = {}
         unnamed = false_alarms = 0
         for number in range(changes):
-            change, found = self.played(self.kind(number), [])
-            if not found:
+            change, named_rows = self.played(self.kind(number), [])
+            if not named_rows:
                 missed[change.kind] = missed.get(change.kind, 0) + 1
-            elif change.rows and change.rows.isdisjoint(found):
+            elif change.rows and change.rows.isdisjoint(named_rows):
                 unnamed += 1
             if number % 20 == 0:
                 false_alarms += bool(self.played(_nothing, [self.anchor])[1])

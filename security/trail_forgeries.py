@@ -121,8 +121,8 @@ class _Forger:
             return
         changes = RandomChanges(self.copy, self.heads, self.anchor, self.chance)
         try:
-            with changes.engine.begin() as connection:
-                changes.kind(number)(connection)
+            with changes.engine.begin() as database:
+                changes.kind(number)(database)
         finally:
             changes.engine.dispose()
 
