@@ -231,7 +231,7 @@ def _check_programs(file: SettingsFile, settings: Settings, origins: Mapping[tup
     """Raises `ConfigError` if programs are to be offered in every request, and nothing can run them."""
     if settings.programs.offer == "always" and settings.interpreter is None:
         place = _place(file, origins, "programs", "offer")
-        raise ConfigError(f"{place}: programs.offer is \"always\", but nothing runs programs; add a table [interpreter]")
+        raise ConfigError(f'{place}: programs.offer is "always", but nothing runs programs; add a table [interpreter]')
 
 
 def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], *key: str) -> str:

@@ -59,7 +59,9 @@ def command(
     rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, bot=bot, approve=approve, database_url=database_url)
-    result = asyncio.run(_call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs)))
+    result = asyncio.run(
+        _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs))
+    )
     if as_json:
         print_json(
             {
