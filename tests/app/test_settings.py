@@ -126,6 +126,14 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         ("[bots.a]\n[bots.b]\ncategories = 1", "toolcaddie.toml:3: bots.b.categories"),
         ("catalogs = 'gym'", 'catalogs: Expected `array`, got `str`; write a list of texts like ["one", "two"]'),
+        (
+            "[policy]\ndeny = 'delete_*'",
+            'toolcaddie.toml:2: policy.deny: Expected `array`, got `str`; write a list of texts like ["one", "two"]',
+        ),
+        (
+            "[programs]\noffer = 'always'",
+            'toolcaddie.toml:2: programs.offer is "always", but nothing runs programs; add a table [interpreter]',
+        ),
         ("[upstream]\nurl = 'api.openai.com'", "that begins with http:// or https://"),
         ("[budget]\npolicy = 'best'", 'write "proportional", "fair", "ranked"'),
         (

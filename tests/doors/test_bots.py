@@ -137,3 +137,11 @@ def test_tools_of_categories_that_are_not_enabled_are_not_listed(toolcaddie: Com
     for command in (("tools",), ("select", "hi")):
         said = toolcaddie.refused(*command)
         assert "catalog.categories: there is no category 'photo'; did you mean 'photos'" in said
+
+
+def test_a_key_with_a_bot_that_the_settings_do_not_know_is_told_what_the_bot_counts_for(
+    toolcaddie: CommandLine,
+) -> None:
+    made = toolcaddie("keys", "add", "laptop", "--bot", "nobot")
+    assert made.exit_code == 0
+    assert "no table [bots], so 'nobot' counts only for rules of the policy and the scope of tools" in made.stderr

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.doors.commandline import CommandLine
@@ -20,6 +23,7 @@ RULES = """
 forbid (principal, action == Action::"call_unasked", resource == Tool::"freeze_membership")
 when { context.arguments has days && context.arguments.days > 100 };
 """
+PAGE = Path(__file__).parents[2] / "docs/policy.md"
 CALL = 'forbid (principal, action == Action::"call", resource) when'
 
 
@@ -50,6 +54,63 @@ def test_a_rule_that_cannot_work_is_named_with_its_line(home: CommandLine, rule:
     result = home("policy", "check")
     assert result.exit_code == 1
     assert "policy.cedar:7: " in result.stdout
+
+
+FAULTY = """
+@id("large-salaries")
+@reason("an amount of more than 1000 needs an approval")
+forbid (principal, action == Action::"call_unasked", resource == Tool::"create_salry")
+when { context.arguments.amount > 1000 };
+
+forbid (principal in Channel::"mpc", action, resource in Source::"gim");
+forbid (principal in Role::"manager", action == Action::"cal", resource)
+when { resource in [Category::"salaries", Category::"staff"] };
+"""
+
+
+def test_mistakes_and_names_of_rules_are_in_order_with_their_lines_and_what_to_do(home: CommandLine) -> None:
+    (home.home / "policy.cedar").write_text(FAULTY)
+    assert json.loads(home("policy", "check", "--json").stdout)["problems"] == [
+        "policy.cedar:5: unable to guarantee safety of access to optional attribute `arguments.amount` in context for "
+        'Action::"call_unasked"; not every call has it: write `context.arguments has amount && ...` before it',
+        "policy.cedar:5: unexpected type: expected Long but saw decimal; a parameter of the type `number` is compared by "
+        '`.greaterThan(decimal("9.99"))`',
+        "policy.cedar:8: unable to find an applicable action given the policy scope constraints",
+        'policy.cedar:8: unrecognized action `Action::"cal"`; there are see, call, call_unasked and approve',
+        "policy.cedar:4: Tool::\"create_salry\": there is no tool 'create_salry'; did you mean 'create_salary', 'create_survey', "
+        "'create_goal'?",
+        "policy.cedar:7: Channel::\"mpc\": no request comes by the channel 'mpc'; did you mean 'mcp'?",
+        "policy.cedar:7: Source::\"gim\": there is no source 'gim'; did you mean 'gym'?",
+        "policy.cedar:9: Category::\"salaries\": there is no category 'salaries'; did you mean 'salary'?",
+    ]
+
+
+def test_the_rules_of_the_page_fit_the_catalog_that_it_names(home: CommandLine) -> None:
+    [_, rules] = PAGE.read_text().split("`policy.cedar` for the sample `gym`:\n\n```text\n")
+    (home.home / "policy.cedar").write_text(rules.partition("```")[0])
+    assert home.json("policy", "check")["problems"] == []
+    assert home.json("policy", "explain", "ann", "get_salaries_list", "--role", "guest")["outcome"] == "hidden"
+    assert home.json("policy", "explain", "ann", "freeze_membership", '{"days": 91}')["outcome"] == "ask"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("", "delete_client"), "name the caller"),
+        (("ann", "delete_client", "--channel", "mpc"), "no request comes by the channel 'mpc'; did you mean 'mcp'?"),
+    ],
+    ids=["no caller", "channel"],
+)
+def test_a_caller_that_cannot_be_is_not_explained(home: CommandLine, words: tuple[str, ...], told: str) -> None:
+    assert told in home.refused("policy", "explain", *words)
+
+
+def test_a_tool_that_was_read_and_is_not_in_the_catalog_is_taken_for_one_of_a_client(home: CommandLine) -> None:
+    told = home("policy", "explain", "ann", "create_client", "--taint", "get_client")
+    assert told.exit_code == 0
+    assert (
+        "the catalog has no tool 'get_client', so it is taken for one that a client runs; did you mean" in told.stderr
+    )
 
 
 def test_rules_are_shown_with_their_places(home: CommandLine) -> None:
@@ -124,3 +185,17 @@ def test_the_cases_of_a_file_are_compared(home: CommandLine) -> None:
     assert "ask-before-destroying" in result.stdout
     cases.write_text('[[case]]\ntool = "delete_client"\nexpected = "allow"\n')
     assert "cases.toml" in home.refused("policy", "test", cases)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('tool = "delete_clint"', "no tool 'delete_clint'; did you mean delete_client"),
+        ('tool = "delete_client"\nchannel = "mpc"', "no request comes by the channel 'mpc'; did you mean 'mcp'?"),
+    ],
+    ids=["tool", "channel"],
+)
+def test_a_misspelt_name_of_a_case_is_told_with_its_file_and_number(home: CommandLine, line: str, told: str) -> None:
+    cases = home.home / "cases.toml"
+    cases.write_text(f'[[case]]\ntool = "delete_client"\nexpect = "ask"\n[[case]]\n{line}\nexpect = "ask"\n')
+    assert f"cases.toml: case 2: {told}" in home.refused("policy", "test", cases)

@@ -88,6 +88,15 @@ def test_callers_are_as_they_were_recorded(recorded: CommandLine, condition: str
     assert outcome in recorded("policy", "try", "stricter.cedar", "--json").stdout
 
 
+def test_a_misspelt_name_in_tried_rules_is_told_although_it_changes_no_decision(recorded: CommandLine) -> None:
+    (recorded.home / "stricter.cedar").write_text(
+        'forbid (principal, action == Action::"call", resource == Tool::"pya");'
+    )
+    result = recorded("policy", "try", "stricter.cedar")
+    assert "stricter.cedar:1: Tool::\"pya\": there is no tool 'pya'; did you mean 'pay'?" in result.stderr
+    assert "0 of 2 recorded calls" in result.stderr
+
+
 def test_the_same_rules_decide_alike(recorded: CommandLine) -> None:
     (recorded.home / "empty.cedar").write_text("")
     assert "0 of 2 recorded calls" in recorded("policy", "try", "empty.cedar").stderr

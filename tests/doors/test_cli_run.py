@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -327,6 +328,30 @@ def test_a_call_used_wrongly_is_an_error_in_json_and_names_where_the_schema_is_s
     assert line == f"error: {error['message']}\n"
     assert "get_clients_list" in line
     assert "additionalProperties" not in line
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "named"),
+    [
+        ('deny = ["delete_*"]', "delete_client", "update_client"),
+        ('deny = ["delete_*"]', "delete_clint", "update_client"),
+        ("defaults = false", "get_gym_info", "`toolcaddie tools` lists all tools"),
+    ],
+)
+def test_a_call_of_a_hidden_tool_is_answered_with_the_names_of_visible_ones_only(
+    policy: str, name: str, named: str, toolcaddie: CommandLine
+) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text(f'catalogs = ["gym"]\n[policy]\n{policy}\n')
+    _, _, advice = toolcaddie.refused("call", name, "client_id=10883").partition(f"no tool {name!r}; ")
+    assert named in advice
+    assert "delete_" not in advice
+    assert "get_gym_info" not in advice
+
+
+def test_the_command_that_a_wrong_call_is_told_to_type_shows_the_schema(toolcaddie: CommandLine) -> None:
+    line = toolcaddie.refused("call", "convert_currency", "amount=20", "--catalog", "gym")
+    _, *words = shlex.split(line.split("`")[1])
+    assert "from_currency" in toolcaddie.ok(*words)
 
 
 def test_a_tool_that_fails_is_a_result_in_json(toolcaddie: CommandLine) -> None:

@@ -56,6 +56,22 @@ FAULTS = [
         '[policy.bots.shpo]\ndeny = ["*"]\n[bots.shop]\n',
         "policy.bots.shpo: there is no bot 'shpo'; did you mean 'shop'?",
     ),
+    (
+        '[policy.channels.mpc]\ndeny = ["*"]',
+        "policy.channels.mpc: no request comes by the channel 'mpc'; did you mean 'mcp'?",
+    ),
+    (
+        'approvers = ["Staff"]',
+        "policy.approvers: 'Staff' is the id of a person; for the role, write 'role:staff'",
+    ),
+    (
+        'approvers = ["manager"]\n[policy.roles.managers]',
+        "policy.approvers: 'manager' is the id of a person; for the role, write 'role:managers'",
+    ),
+    (
+        'files = ["rules.cedar"]\napprovers = ["auditor"]',
+        "policy.approvers: 'auditor' is the id of a person; for the role, write 'role:auditor'",
+    ),
 ]
 FINE = (
     'deny = ["show_*", "*"]\nask = ["show_pay"]\ncategories = ["payroll"]\napprovers = ["role:Boss", "ann"]\n'
@@ -72,6 +88,7 @@ def home(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLin
             await database.keys.add("ann", Principal(id="ann", role="staff"))
 
     (toolcaddie.home / "paying.py").write_text(MODULE)
+    (toolcaddie.home / "rules.cedar").write_text('permit (principal in Role::"auditor", action, resource);')
     monkeypatch.syspath_prepend(str(toolcaddie.home))
     asyncio.run(key())
     return toolcaddie

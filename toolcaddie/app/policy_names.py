@@ -19,7 +19,8 @@ _CEDAR = "cedar"
 
 
 def names_without_meaning(settings: Settings, catalog: Catalog, keys: Iterable[ApiKey]) -> Sequence[str]:
-    """Returns a sentence for each name in the table `[policy]` that no tool, category, bot or caller has. `catalog`: all tools,
+    """Returns a sentence for each name in the table `[policy]`, and in its files of rules, that no tool, category, bot or caller
+    has. `catalog`: all tools,
     also those of categories that are not enabled; `keys`: the API keys, whose roles and bots are known. Policies of other types
     are not read."""
     if settings.policy is None or settings.policy.type != _CEDAR:
@@ -33,6 +34,7 @@ def names_without_meaning(settings: Settings, catalog: Catalog, keys: Iterable[A
     known = KnownCallers(
         bots=frozenset(settings.bots) or None,
         used_bots=frozenset(scopes.union(caller.bot for caller in callers if caller.bot)),
+        used_people=frozenset(caller.id for caller in callers),
         used_roles=frozenset(roles.union(settings.roles, (caller.role for caller in callers if caller.role))),
     )
     return policy.names_nothing(catalog, known)

@@ -79,6 +79,7 @@ def load_settings(
     whole, origins = with_environment(in_file, os.environ if environ is None else environ)
     settings = _settings_of(whole)
     _check_names(file, settings, origins)
+    _check_programs(file, settings, origins)
     check_bounds(settings.bounds)
     return settings
 
@@ -226,9 +227,16 @@ def _check_names(file: SettingsFile, settings: Settings, origins: Mapping[tuple[
         raise ConfigError(f"{_place(file, origins, 'default_bot')}: no bot {bot!r}; {there}")
 
 
-def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], key: str) -> str:
-    variable = origins.get((key,))
-    return file.place((key,)) if variable is None else f"environment variable {variable}"
+def _check_programs(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:
+    """Raises `ConfigError` if programs are to be offered in every request, and nothing can run them."""
+    if settings.programs.offer == "always" and settings.interpreter is None:
+        place = _place(file, origins, "programs", "offer")
+        raise ConfigError(f'{place}: programs.offer is "always", but nothing runs programs; add a table [interpreter]')
+
+
+def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], *key: str) -> str:
+    variable = origins.get(key)
+    return file.place(key) if variable is None else f"environment variable {variable}"
 
 
 def _check_providers(file: SettingsFile, settings: Settings, registry: Registry) -> None:

@@ -176,7 +176,7 @@ def _words(arm: Any) -> str:
         return ", ".join(f'"{value}"' for value in get_args(arm))
     if is_list_of_tables(arm):
         return "tables under a header in double brackets, [[like this]]"
-    if get_origin(arm) is tuple or get_origin(arm) is list:
+    if get_origin(arm) in (tuple, list, Sequence):
         return 'a list of texts like ["one", "two"]'
     if get_origin(arm) is dict:
         held = get_args(arm)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from toolcaddie.doors.cli.options import approve_option, bot_option, catalog_opt
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
+
+_CALLER = Principal(channel="call")
 
 
 @click.command(
@@ -56,7 +59,9 @@ def command(
     rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, bot=bot, approve=approve, database_url=database_url)
-    result = asyncio.run(_call(settings, tool, _arguments(arguments), pairs))
+    result = asyncio.run(
+        _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs))
+    )
     if as_json:
         print_json(
             {
@@ -75,28 +80,38 @@ def command(
         raise click.exceptions.Exit(FAILED)
 
 
-async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
+async def _call(
+    settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str], *, hint: str
+) -> ToolResult:
     """Returns the result of the call. Raises `RequestError` for a wrong name or wrong arguments.
 
     The error is worded for a person, because the text of the result is written for a model and contains the whole schema. `base`:
-    the arguments of `--args`. `pairs`: words `KEY=VALUE`, which override them.
+    the arguments of `--args`. `pairs`: words `KEY=VALUE`, which override them. `hint`: the command that shows the
+    schema.
     """
     async with assembled(settings, needs_catalog=True) as parts:
-        catalog = parts.runtime.source.snapshot()
-        tool = catalog.get(name)
+        visible = parts.runtime.desk(principal=_CALLER).view
+        tool = visible.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
         arguments = {**base, **_pairs(pairs, schema)}
-        result = await parts.runtime.call(name, arguments, principal=Principal(channel="call"))
+        result = await parts.runtime.call(name, arguments, principal=_CALLER)
     match result.error:
         case "unknown_tool":
             raise RequestError(
-                f"no tool {name!r}; {name_advice(name, [other.name for other in catalog])}", param="tool"
+                f"no tool {name!r}; {name_advice(name, [other.name for other in visible])}", param="tool"
             )
         case "invalid_arguments":
             wrong = "; ".join(argument_errors(schema, arguments)) or result.text
-            raise RequestError(f"{wrong}; see `toolcaddie tools show {name}`", param="arguments")
+            raise RequestError(f"{wrong}; see `{hint}`", param="arguments")
         case _:
             return result
+
+
+def _show_command(common: Common, name: str, catalogs: Sequence[str]) -> str:
+    """Returns the command that shows the schema of a tool, with the settings file and the catalogs of this command."""
+    config = () if common.config is None else ("--config", str(common.config))
+    options = (word for spec in catalogs for word in ("--catalog", spec))
+    return shlex.join(("toolcaddie", *config, "tools", "show", name, *options))
 
 
 def _arguments(text: str | None) -> dict[str, Any]:

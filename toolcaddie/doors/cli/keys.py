@@ -79,6 +79,10 @@ def add(
     note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
     if settings.bots and bot is None and settings.default_bot is None:
         note("The key has no bot, so its requests are refused: create one with --bot, or set default_bot.")
+    if bot is not None and not settings.bots:
+        note(
+            f"The settings have no table [bots], so {bot!r} counts only for rules of the policy and the scope of tools."
+        )
 
 
 @command.command("list", epilog="\b\nExample:\n  toolcaddie keys list --json")

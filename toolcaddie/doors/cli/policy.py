@@ -12,27 +12,23 @@ import click
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.app.build import existing
-from toolcaddie.app.policy_names import names_without_meaning
 from toolcaddie.app.runtimes import bots_of, catalog_of, whole_catalog_of
-from toolcaddie.app.settings import Settings
 from toolcaddie.control.policy.cedar.explaining import Explanation, Outcome, explained
-from toolcaddie.control.policy.cedar.schema import problems_of, schema_of
+from toolcaddie.control.policy.cedar.schema import schema_of
+from toolcaddie.control.policy.cedar.unused import CHANNELS, meant
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
-from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.tool import Tool
 from toolcaddie.doors.cli import policy_try
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
-from toolcaddie.doors.cli.policy_try import policy_in
+from toolcaddie.doors.cli.policy_try import policy_in, problems_in
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
-from toolcaddie.storage.database import exists
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,13 +79,12 @@ def check(common: Common, catalogs: tuple[str, ...], as_json: bool) -> None:
     """Read the rules, and validate them against the tools of the catalog.
 
     A rule that names an attribute or an argument that does not exist, or compares values of different types, is reported; so are
-    names in the table [policy] that no tool, category or bot has, and roles that differ from known ones only in case.
-    The exit code is 1 if something is reported.
+    names in the table [policy] and in rules that no tool, category, bot or channel has, and roles that differ from known ones
+    only in case. The exit code is 1 if something is reported.
     """
     settings = settings_of(common, catalogs=catalogs)
     policy, catalog = policy_in(settings), whole_catalog_of(settings)
-    names = names_without_meaning(settings, catalog, asyncio.run(_keys(settings)))
-    problems = [*problems_of(policy.rules, catalog.tools), *names]
+    problems = asyncio.run(problems_in(settings, policy, catalog))
     if as_json:
         print_json({"rules": len(policy.rules), "version": policy.version, "problems": problems})
     else:
@@ -145,11 +140,17 @@ def explain(
 ) -> None:
     """Tell what happens if PRINCIPAL calls TOOL with ARGUMENTS (a JSON object), and which rules decide it."""
     settings = settings_of(common, catalogs=caller.pop("catalogs"))
-    bots = bots_of(settings)
-    who = bots.identified(Principal(id=principal, **caller))
+    if not principal.strip():
+        raise click.BadParameter("name the caller, such as ann", param_hint="PRINCIPAL")
+    bots, catalog = bots_of(settings), catalog_of(settings)
+    who = bots.identified(_checked(Principal(id=principal, **caller)))
     values = _arguments(arguments)
     visibility = Visibility(bots)
-    explanation = explained(policy_in(settings), visibility, _tool(catalog_of(settings), tool), who, values, taint)
+    explanation = explained(policy_in(settings), visibility, _tool(catalog, tool), who, values, taint)
+    for name in taint:
+        if catalog.get(name) is None:
+            advice = name_advice(name, [other.name for other in catalog])
+            note(f"the catalog has no tool {name!r}, so it is taken for one that a client runs; {advice}")
     if as_json:
         print_json(explanation)
         return
@@ -178,11 +179,14 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
     policy, catalog, bots = policy_in(settings), catalog_of(settings), bots_of(settings)
     visibility = Visibility(bots)
 
-    def outcome_of(case: Case) -> Explanation:
-        caller = bots.identified(case.caller)
-        return explained(policy, visibility, _tool(catalog, case.tool), caller, case.arguments, case.taint)
+    def outcome_of(number: int, case: Case) -> Explanation:
+        try:
+            caller, tool = bots.identified(_checked(case.caller)), _tool(catalog, case.tool)
+        except RequestError as error:
+            raise RequestError(f"{file}: case {number}: {error}", param=error.param) from error
+        return explained(policy, visibility, tool, caller, case.arguments, case.taint)
 
-    outcomes = [(case, outcome_of(case)) for case in _cases(file)]
+    outcomes = [(case, outcome_of(number, case)) for number, case in enumerate(_cases(file), 1)]
     different = [(case, outcome) for case, outcome in outcomes if outcome.outcome != case.expect]
     if as_json:
         found = [{"case": case, "outcome": outcome} for case, outcome in outcomes]
@@ -199,12 +203,12 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
         raise click.exceptions.Exit(FAILED)
 
 
-async def _keys(settings: Settings) -> Sequence[ApiKey]:
-    """Returns the API keys of the database; none if there is no database yet."""
-    if not exists(settings.database_url):
-        return ()
-    async with existing(settings) as database:
-        return await database.keys.list()
+def _checked(caller: Principal) -> Principal:
+    """Returns the caller. Raises `RequestError` for a channel that is a slip of a known one; an application may have others."""
+    channel = caller.channel
+    if channel is not None and channel not in CHANNELS and (advice := meant(channel, CHANNELS)):
+        raise RequestError(f"no request comes by the channel {channel!r}{advice}", param="channel")
+    return caller
 
 
 def _tool(catalog: Catalog, name: str) -> Tool:

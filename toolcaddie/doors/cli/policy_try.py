@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from toolcaddie.app.build import existing_or_empty
-from toolcaddie.app.runtimes import bots_of, catalog_of, host_parts, policy_of
+from toolcaddie.app.build import existing, existing_or_empty
+from toolcaddie.app.policy_names import names_without_meaning
+from toolcaddie.app.runtimes import bots_of, catalog_of, host_parts, policy_of, whole_catalog_of
 from toolcaddie.app.settings import PartSettings, Settings, load_settings
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.control.policy.cedar.explaining import REPLAYED, Replay, replay
+from toolcaddie.control.policy.cedar.schema import problems_of
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.core.storage import RunQuery
+from toolcaddie.core.storage import ApiKey, RunQuery
 from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.registry import Registry
+from toolcaddie.storage.database import exists
 from toolcaddie.util.replacing import replace
 
 _PAGE = 200
@@ -48,10 +52,14 @@ def command(
     """Judge the recorded calls by the rules in FILE, and show the decisions that would differ.
 
     FILE is a file of Cedar rules, which replaces the files of the settings, or another settings file, whose table [policy]
-    replaces that of the settings. Nothing is changed. The exit code is 1 if a decision differs.
+    replaces that of the settings. Mistakes in these rules, as `policy check` finds them, are printed first. Nothing is changed.
+    The exit code is 1 if a decision differs.
     """
     settings = settings_of(common, catalogs=catalogs, database_url=database_url)
-    policy, catalog = policy_in(_with_policy(settings, file)), catalog_of(settings)
+    tried = _with_policy(settings, file)
+    policy, catalog = policy_in(tried), catalog_of(settings)
+    for problem in asyncio.run(problems_in(tried, policy, whole_catalog_of(settings))):
+        note(problem)
     result = asyncio.run(_replayed(settings, policy, catalog, runs))
     if as_json:
         print_json(result)
@@ -68,6 +76,23 @@ def policy_in(settings: Settings) -> CedarPolicy:
         return policy
     kind = "" if settings.policy is None else settings.policy.type
     raise ConfigError(f"policy.type is {kind!r}; this command reads rules of the type 'cedar'")
+
+
+async def problems_in(settings: Settings, policy: CedarPolicy, catalog: Catalog) -> Sequence[str]:
+    """Returns what is wrong with the rules of a policy, and which of their names nothing has. `settings`: those with this policy;
+    `catalog`: all tools, also those of categories that are not enabled."""
+    return [
+        *problems_of(policy.rules, catalog.tools),
+        *names_without_meaning(settings, catalog, await _keys(settings)),
+    ]
+
+
+async def _keys(settings: Settings) -> Sequence[ApiKey]:
+    """Returns the API keys of the database; none if there is no database yet."""
+    if not exists(settings.database_url):
+        return ()
+    async with existing(settings) as database:
+        return await database.keys.list()
 
 
 def _with_policy(settings: Settings, file: Path) -> Settings:

@@ -28,7 +28,7 @@ def interest_of(statements: Iterable[Statement]) -> Interest:
     """Returns what these rules look at. In doubt, they look."""
     nodes = [node for statement in statements for node in _nodes(statement.tree)]
     attributes = {node.get("attr") for node in nodes}
-    literals = [entity for node in nodes if (entity := _literal(node)) is not None]
+    literals = _literals(nodes)
     whole = {variable for node in nodes for variable in _whole_variables(node)}
     by_name = bool(attributes & {"name"}) or "resource" in whole
     return Interest(
@@ -38,6 +38,15 @@ def interest_of(statements: Iterable[Statement]) -> Interest:
         tool_names=None if by_name else frozenset(name for kind, name in literals if kind == "Tool"),
         arguments=bool(attributes & {"arguments"}) or "context" in whole,
     )
+
+
+def entities_in(statement: Statement) -> set[tuple[str, str]]:
+    """Returns type and name of each entity that a rule names."""
+    return set(_literals(_nodes(statement.tree)))
+
+
+def _literals(nodes: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [entity for node in nodes if (entity := _literal(node)) is not None]
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:

@@ -21,8 +21,9 @@ from toolcaddie.control.policy.cedar.entities import (
     tool_entity,
     uid,
 )
-from toolcaddie.control.policy.cedar.interest import interest_of
+from toolcaddie.control.policy.cedar.interest import entities_in, interest_of
 from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
+from toolcaddie.control.policy.cedar.named import unknown_names
 from toolcaddie.control.policy.cedar.short_forms import (
     CategoryName,
     Pattern,
@@ -89,6 +90,8 @@ class CedarPolicy:
         approvers: Sequence[str] | None = None,
     ) -> None:
         everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
+        self._own = [*statements_of(text, "policy"), *(rule for file in files for rule in _read(Path(file)))]
+        """The rules that were written in Cedar."""
         self._written = Written(
             tables={
                 "policy": everyone,
@@ -99,14 +102,15 @@ class CedarPolicy:
             never_ask=tuple(never_ask),
             bots=tuple(bots or ()),
             roles=tuple(roles or ()),
+            channels=tuple(channels or ()),
             approvers=tuple(approvers or ()),
+            ruled_roles=frozenset(name for rule in self._own for kind, name in entities_in(rule) if kind == "Role"),
         )
         short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
         self._rules: list[Statement] = [
             *(_default_rules() if defaults else ()),
             *statements_of(f"{short}\n{approver_rule(approvers)}", "[policy]"),
-            *statements_of(text, "policy"),
-            *(rule for file in files for rule in _read(Path(file))),
+            *self._own,
         ]
         check_ids(self._rules)
         self._all = Rules(self._rules)
@@ -143,9 +147,9 @@ class CedarPolicy:
         return self._rules
 
     def names_nothing(self, catalog: Catalog, callers: KnownCallers) -> Sequence[str]:
-        """Returns a sentence for each name in the short forms that no tool, category, bot or caller has. With an empty catalog,
-        names of tools and categories are not judged."""
-        return list(unused(self._written, catalog, callers))
+        """Returns a sentence for each name in short forms and rules that no tool, category, source, bot or caller has. With an
+        empty catalog, names of tools, categories and sources are not judged."""
+        return [*unused(self._written, catalog, callers), *unknown_names(self._own, catalog, callers)]
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it.

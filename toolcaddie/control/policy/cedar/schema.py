@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -51,16 +52,37 @@ def schema_of(tools: Iterable[Tool]) -> str:
 
 
 def problems_of(rules: Sequence[Statement], tools: Iterable[Tool]) -> list[str]:
-    """Returns what is wrong with rules by the schema of a catalog: a sentence for each mistake, with the place of its rule."""
+    """Returns what is wrong with rules by the schema of a catalog, in the order of the rules: a sentence for each mistake, with
+    its place and, where there is one, a remedy."""
     result = cedarpy.validate_policies("\n".join(rule.text for rule in rules), schema_of(tools))
-    return [_sentence(rules, error) for error in result.errors]
+    places = {f"policy{number}": number for number in range(len(rules))}
+    found = {(places[str(error.policy_id)], _first_line(error)) for error in result.errors}
+    return [_sentence(rules[number], text) for number, text in sorted(found)]  # Cedar's own order changes between runs
 
 
-def _sentence(rules: Sequence[Statement], error: Any) -> str:
-    name = str(error.policy_id)
-    number = name.removeprefix("policy")
-    place = rules[int(number)].place if number.isdigit() and int(number) < len(rules) else name
-    return f"{place}: {str(error.error).partition(chr(10))[0].replace(f'for policy `{name}`, ', '')}"
+_ATTRIBUTE = re.compile(r"attribute `(?:[^`]*\.)?([^`.]+)`")
+_REMEDIES = {
+    "optional attribute `arguments.": "; not every call has it: write `context.arguments has {name} && ...` before it",
+    "optional attribute": "; not everything has it: write `... has {name} && ...` before it",
+    "expected Long but saw decimal": '; a parameter of the type `number` is compared by `.greaterThan(decimal("9.99"))`',
+    "unrecognized action": "; there are see, call, call_unasked and approve",
+}
+"""What to do about messages that contain these words. `{name}`: the attribute."""
+
+
+def _sentence(rule: Statement, text: str) -> str:
+    """Returns a message with its place. Cedar names only the rule, so the line is that of the attribute in the message; without
+    one, that of the condition."""
+    match = _ATTRIBUTE.search(text)
+    name = "" if match is None else match[1]
+    remedy = next((remedy for part, remedy in _REMEDIES.items() if part in text), "")
+    in_head = "unrecognized" in text or "applicable action" in text
+    pattern = rf"(?:\.|\bhas)\s*{re.escape(name)}\b" if name else r"\b(?:when|unless)\s*\{"
+    return f"{rule.place if in_head else rule.place_of(pattern)}: {text}{remedy.format(name=name)}"
+
+
+def _first_line(error: Any) -> str:
+    return str(error.error).partition("\n")[0].replace(f"for policy `{error.policy_id}`, ", "")
 
 
 def _type_of(schema: Any) -> str | None:

@@ -46,6 +46,12 @@ class Statement(Struct, frozen=True, kw_only=True):
         entity = scope.get("entity") or scope.get("in", {}).get("entity") or {}
         return entity.get("type") in ("Principal", "Role")
 
+    def place_of(self, pattern: str) -> str:
+        """Returns file and line of what a regular expression first finds in the rule; of the rule, if it finds nothing."""
+        file, _, line = self.place.rpartition(":")
+        found = re.search(pattern, self.text)
+        return self.place if found is None else f"{file}:{int(line) + self.text.count(chr(10), 0, found.start())}"
+
 
 def statements_of(text: str, name: str) -> list[Statement]:
     """Returns the statements of a Cedar text. Raises `ConfigError`, which names the line, for text that is no policy.

@@ -12,6 +12,9 @@ from toolcaddie.control.policy.cedar.short_forms import Restrictions
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.util.suggest import close_names
 
+CHANNELS = ("gateway", "mcp", "chat", "run", "call", "command line")
+"""The ways by which requests, and answers of approvers, come. An application may have others, but not with a settings file."""
+
 
 class Written(Struct, frozen=True, kw_only=True):
     """The names that the table `[policy]` has."""
@@ -21,7 +24,10 @@ class Written(Struct, frozen=True, kw_only=True):
     never_ask: tuple[str, ...]
     bots: tuple[str, ...]
     roles: tuple[str, ...]
+    channels: tuple[str, ...]
     approvers: tuple[str, ...]
+    ruled_roles: frozenset[str] = frozenset()
+    """Roles that rules in Cedar name."""
 
 
 class KnownCallers(Struct, frozen=True, kw_only=True):
@@ -33,6 +39,8 @@ class KnownCallers(Struct, frozen=True, kw_only=True):
     """Bots that keys or tools name."""
     used_roles: frozenset[str] = frozenset()
     """Roles that keys, tools or settings name."""
+    used_people: frozenset[str] = frozenset()
+    """Ids of principals that keys name."""
 
 
 def unused(written: Written, catalog: Catalog, callers: KnownCallers) -> Iterator[str]:
@@ -42,14 +50,19 @@ def unused(written: Written, catalog: Catalog, callers: KnownCallers) -> Iterato
         yield from _unused_names(written, catalog)
     for bot in written.bots:
         if callers.bots is None:
-            yield from _other_case(f"policy.bots.{bot}", "bot", bot, callers.used_bots)
+            yield from other_case(f"policy.bots.{bot}", "bot", bot, callers.used_bots)
         elif bot not in callers.bots:
-            yield f"policy.bots.{bot}: there is no bot {bot!r}{_meant(bot, callers.bots)}"
+            yield f"policy.bots.{bot}: there is no bot {bot!r}{meant(bot, callers.bots)}"
     for role in written.roles:
-        yield from _other_case(f"policy.roles.{role}", "role", role, callers.used_roles)
+        yield from other_case(f"policy.roles.{role}", "role", role, callers.used_roles)
+    for channel in written.channels:
+        if channel not in CHANNELS:
+            yield f"policy.channels.{channel}: no request comes by the channel {channel!r}{meant(channel, CHANNELS)}"
     for approver in written.approvers:
         if approver.startswith(ROLE):
-            yield from _other_case("policy.approvers", "role", approver.removeprefix(ROLE), callers.used_roles)
+            yield from other_case("policy.approvers", "role", approver.removeprefix(ROLE), callers.used_roles)
+        elif approver not in callers.used_people:
+            yield from _role_without_prefix(approver, callers.used_roles.union(written.roles, written.ruled_roles))
 
 
 def expression(pattern: str) -> re.Pattern[str]:
@@ -66,19 +79,28 @@ def _unused_names(written: Written, catalog: Catalog) -> Iterator[str]:
         lists += [(f"{key}.deny", table.deny), (f"{key}.ask", table.ask)]
         for category in table.categories or ():
             if category not in categories:
-                yield f"{key}.categories: there is no category {category!r}{_meant(category, categories)}"
+                yield f"{key}.categories: there is no category {category!r}{meant(category, categories)}"
     for key, patterns in lists:
         for pattern in patterns:
             if not any(map(expression(pattern).fullmatch, tools)):
-                yield f"{key}: no tool is called {pattern!r}{_meant(pattern.replace('*', ''), tools)}"
+                yield f"{key}: no tool is called {pattern!r}{meant(pattern.replace('*', ''), tools)}"
 
 
-def _other_case(key: str, kind: str, name: str, used: frozenset[str]) -> Iterator[str]:
+def _role_without_prefix(approver: str, roles: frozenset[str]) -> Iterator[str]:
+    """Yields a sentence for an approver that is called like a role, in whichever case, or with an s behind it."""
+    for role in sorted(roles):
+        if approver.lower().removesuffix("s") == role.lower().removesuffix("s"):
+            yield f"policy.approvers: {approver!r} is the id of a person; for the role, write {ROLE + role!r}"
+
+
+def other_case(key: str, kind: str, name: str, used: frozenset[str]) -> Iterator[str]:
+    """Yields a sentence if a name differs from one in use only in case."""
     alike = sorted(other for other in used if other.lower() == name.lower())
     if alike and name not in used:
         yield f"{key}: the {kind} of callers is {alike[0]!r}, not {name!r}; upper and lower case differ"
 
 
-def _meant(name: str, names: Iterable[str]) -> str:
+def meant(name: str, names: Iterable[str]) -> str:
+    """Returns the end of a sentence about an unknown name: the existing names that look like it."""
     close = close_names(name, names)
     return f"; did you mean {', '.join(map(repr, close))}?" if close else ""
