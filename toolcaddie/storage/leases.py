@@ -28,7 +28,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.reader import Reader
-from toolcaddie.storage.tables import owners
+from toolcaddie.storage.tables import owners, runs
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.log import Logger
 
@@ -58,6 +58,7 @@ _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owne
 _BEATS = select(owners.c.number, owners.c.beat, owners.c.seconds)
 _LABELS = select(owners.c.number, owners.c.label)
 _BEAT_OF = select(owners.c.beat).where(owners.c.number == bindparam("n"))
+_WITH_RUNS = select(owners.c.number).where(owners.c.number.in_(select(runs.c.owner).where(runs.c.owner.is_not(None))))
 
 
 class LeaseLostError(StorageError):
@@ -125,6 +126,15 @@ class DatabaseLeases:
             if (beat := await self._beat_of(number)) != first:
                 return beat is not None
         return True  # in all this time no process could write, so none has removed the owner
+
+    async def settle_dead(self) -> None:
+        """Waits until each process with open runs has shown that it is alive, or counts as dead and its runs are settled.
+
+        It lasts no longer than a third of a lease if all of them are alive, the length of a lease if one is dead, and no time if
+        no other process has open runs.
+        """
+        others = [row.number for row in await self._reader.all(_WITH_RUNS) if row.number != self._number]
+        await asyncio.gather(*(self.holds(number) for number in others))
 
     async def labels(self) -> Mapping[int, str]:
         """Returns a text by which people recognise each process with a lease, by the number of the lease."""

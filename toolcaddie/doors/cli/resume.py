@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
@@ -30,6 +31,7 @@ def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None
     settings = settings_of(common, **flags)
     live = sys.stdout.isatty() and not as_json
     with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+        runner.run(settle_lost_runs(parts.database))
         result = finish(runner, parts, parts.runtime.resume_stream(run_id), steps, questions_of(as_json=as_json))
         degraded = parts.runtime.degraded
     print_result(result, steps.progress, degraded, as_json=as_json, live=live)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,11 +18,13 @@ from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.doors.cli.trail import events_in
 from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
+from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.user import user_name
 
@@ -121,7 +124,7 @@ def show(common: Common, run_id: str | None, limit: int, database_url: str | Non
         rows = asyncio.run(_rows(settings, limit))
         print_json({"runs": rows}) if as_json else _print_rows(rows)
         return
-    events = asyncio.run(events_of(settings, run_id))
+    events = asyncio.run(_events(settings, run_id))
     calls = calls_of(events)
     if as_json:
         print_json({"run_id": events[0].run_id, "calls": calls})
@@ -155,8 +158,8 @@ def unknown(common: Common, limit: int, database_url: str | None, as_json: bool)
         print_table(("run", "call", "since", "tool", "arguments"), rows, spare=("since",))
     if under_way and not as_json:
         note(
-            f"{counted(under_way, 'call')} under way. If the process of one was killed, the next process that serves or resumes "
-            "runs of this database finds that out, and then the call is unknown."
+            f"{counted(under_way, 'call')} under way. If the process of one was killed, this command finds that out once the "
+            "lease of that process is over (`[storage] lease`), and then the call is unknown."
         )
 
 
@@ -237,9 +240,22 @@ def _detail(data: Mapping[str, Any]) -> str:
     return str(data.get("reason") or data.get("content") or "")
 
 
+@asynccontextmanager
+async def _settled_database(settings: Settings) -> AsyncIterator[Database]:
+    """Yields the database as `existing_or_empty` does, after the runs that dead processes left are settled."""
+    async with existing_or_empty(settings) as database:
+        await settle_lost_runs(database)
+        yield database
+
+
+async def _events(settings: Settings, run_id: str) -> Sequence[EventRecord]:
+    async with _settled_database(settings) as database:
+        return await events_in(database.events, run_id)
+
+
 async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall], int]:
     """Returns the unknown calls of the newest runs, and the number of their calls that are under way."""
-    async with existing_or_empty(settings) as database:
+    async with _settled_database(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         records = await database.events.records([run.run_id for run in runs], _CALL_KINDS)
     announced = {(record.run_id, record.data["id"]) for record in records if record.kind == "call_intended"}
@@ -261,15 +277,14 @@ async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall
 
 async def _settled(settings: Settings, run_id: str, call_id: str, finding: Finding) -> Settlement:
     """Settles a call in the name of the operating system's user."""
-    async with existing_or_empty(settings) as database:
-        await database.leases.own()  # settles the runs of processes that are gone
+    async with _settled_database(settings) as database:
         settling = Settling(database.events, StoredRuns(database.store), Trail(database.events).emit)
         return await settling.settle(run_id, call_id, finding, by=Principal(id=user_name()))
 
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
     """Returns the newest runs, the newest first."""
-    async with existing_or_empty(settings) as database:
+    async with _settled_database(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         ids = [run.run_id for run in runs]
         records = await database.events.records(ids, _CALL_KINDS)

@@ -67,8 +67,13 @@ async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     """Returns the recorded events of a run, the oldest first. `run_id` may be `last`. Raises `RunNotFoundError` if there are
     none."""
     async with existing_or_empty(settings) as database:
-        run = await _resolved(database.events, run_id)
-        events = await database.events.events(run)
+        return await events_in(database.events, run_id)
+
+
+async def events_in(log: EventLog, run_id: str) -> Sequence[EventRecord]:
+    """Returns the events of a run in the log, as `events_of` does."""
+    run = await _resolved(log, run_id)
+    events = await log.events(run)
     if not events and run == LAST:
         raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
