@@ -99,6 +99,61 @@ def test_a_trail_gets_its_first_key_with_an_anchor_of_before(
     assert "sealed with a key" in used.ok("audit", "verify")
 
 
+def test_an_anchor_of_before_a_change_of_the_key_is_told_apart_from_a_changed_trail(
+    used: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads, newer = tmp_path / "heads.jsonl", tmp_path / "newer.jsonl"
+    used.ok("audit", "anchor", heads)
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    used.ok("audit", "rekey", "--anchor", heads)
+    done = used("audit", "verify", "--anchor", heads)
+    assert done.exit_code == 1
+    assert "is sealed without a key and the trail with key" in done.stdout
+    assert "anchors of the new key belong into a new file" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("no change; 1 anchor of another key could not be compared")
+    assert json.loads(used("audit", "verify", "--anchor", heads, "--json").stdout)["anchors_of_other_keys"] == 1
+    used.ok("audit", "anchor", newer)
+    assert "1 anchor compared" in used.ok("audit", "verify", "--anchor", newer)
+
+
+def test_rows_cut_off_are_missed_even_by_an_anchor_of_another_key(
+    used: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, heads = (used.home / FILE).read_bytes(), tmp_path / "heads.jsonl"
+    used.ok("run", "hello", "--catalog", "gym")
+    used.ok("audit", "anchor", heads)
+    (used.home / FILE).write_bytes(older)
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    used.ok("audit", "rekey", "--accept-unsealed")
+    done = used("audit", "verify", "--anchor", heads)
+    assert "are missing: the trail ends at row" in done.stdout
+    assert "1 change: the trail is not as it was written" in done.stdout
+
+
+def test_a_second_rekey_says_that_there_is_nothing_to_do(used: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAIL_KEY", "k" * 40)
+    monkeypatch.setenv("OTHER_KEY", "o" * 40)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
+    used.ok("audit", "rekey", "--accept-unsealed")
+    done = used("audit", "rekey", "--accept-unsealed")
+    assert (done.exit_code, "already, which is the key that audit.key_env names" in done.stderr) == (1, True)
+    monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "OTHER_KEY")
+    done = used("audit", "rekey")
+    assert (done.exit_code, "and no old key is named; name the variable" in done.stderr) == (1, True)
+    done = used("audit", "rekey", "--from-env", "OTHER_KEY")
+    assert (done.exit_code, "and --from-env names key" in done.stderr) == (1, True)
+    used.ok("audit", "rekey", "--from-env", "TRAIL_KEY")
+
+
+def test_an_export_of_no_row_says_so(used: CommandLine) -> None:
+    for words in (("--principal", "lcoal"), ("--run", "nonexistent"), ("--until", "2020-01-31")):
+        done = used("audit", "export", *words)
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert f"no row of the trail matches {words[0]}" in done.stderr
+
+
 def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(
     toolcaddie: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,8 @@ def _rekey(
     connection: Connection, *, old: Sealer, new: Sealer, anchors: Sequence[Anchor], accept_unsealed: bool
 ) -> int:
     head, _ = read_head(connection, lock=True)
+    if head.key_id and head.key_id != old.key_id:
+        raise ChainError(_wrong_old_key(head.key_id, old.key_id, new.key_id))
     report = verify(connection, old, anchors)
     if report.changes:
         raise ChainError(f"the trail does not pass the check with the old key: {_sentence(report.changes[0])}")
@@ -151,6 +153,20 @@ def _rekey(
         _RESEAL.execute(connection, seals)
     write_head(connection, replace(head, position=position, link=link, key_id=new.key_id), new)
     return report.checked
+
+
+def _wrong_old_key(of_head: str, old: str, new: str) -> str:
+    """Returns the error for a trail that is sealed with another key than the old one that was named ('': none was)."""
+    if of_head == new:
+        return (
+            f"the trail is sealed with key {of_head} already, which is the key that audit.key_env names: there is nothing to "
+            "do, and `toolcaddie audit verify` checks the trail with it"
+        )
+    named = f"--from-env names key {old}" if old else "no old key is named"
+    return (
+        f"the trail does not pass the check with the old key: it is sealed with key {of_head}, and {named}; name the variable "
+        f"that holds key {of_head} with --from-env"
+    )
 
 
 def _sentence(change: Change) -> str:

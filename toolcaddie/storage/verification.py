@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -63,6 +64,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     """Anchors that were compared."""
     anchors_pruned: int
     """Anchors that could not be compared, because their rows were pruned, according to sealed records."""
+    anchors_of_other_keys: int
+    """Anchors that could not be compared, because they are sealed with another key than the trail. Each is a change too."""
     changes: Sequence[Change]
     """At most 100 changes, in the order of the rows."""
     changes_total: int
@@ -130,7 +133,7 @@ class _Check:
         """The last row that was accounted for."""
         self.previous: Sequence[bytes] = (sealer.start(head.trail, head.first),)
         """Links that the row before may have; several if that row was changed, none if it is missing."""
-        self.checked = self.before = self.pruned = self.total = 0
+        self.checked = self.before = self.pruned = self.other_keys = self.total = 0
         self.changes: list[Change] = []
 
     def run(self, connection: Connection) -> Verification:
@@ -153,6 +156,7 @@ class _Check:
             pruned=self.pruned,
             anchors=sum(each.position in self.links for each in self.anchors),
             anchors_pruned=sum(each.position in self.pruned_anchors for each in self.anchors),
+            anchors_of_other_keys=self.other_keys,
             changes=self.changes,
             total=self.total,
         )
@@ -225,9 +229,7 @@ class _Check:
             self._add(
                 None, f"the anchor is of trail {anchor.trail} and this one is {head.trail}: the database was replaced"
             )
-        elif anchor.key_id != self.sealer.key_id:
-            self._add(None, f"the anchor of row {position} is sealed with another key ({anchor.key_id or 'none'})")
-        elif not self._is_true(anchor):
+        elif anchor.key_id == self.sealer.key_id and not self._is_true(anchor):
             self._add(None, f"the anchor of row {position} was changed: its seal does not fit it")
         elif anchor.first != head.first or position < anchor.first - 1:
             self._add(
@@ -241,6 +243,9 @@ class _Check:
                 f"and all rows to {position} are missing: the trail ends at row {head.position}, and the anchor says "
                 f"that row {position} was written",
             )
+        elif anchor.key_id != self.sealer.key_id:
+            self.other_keys += 1
+            self._add(None, _other_key(anchor, self.sealer.key_id))
         elif position not in self.links and position not in self.pruned_anchors:
             self._add(position, "cannot be compared with its anchor: it has no link")
         elif position in self.links and self.links[position].hex() != anchor.link:
@@ -271,6 +276,18 @@ def read_anchors(lines: Iterable[str]) -> Sequence[Anchor]:
     return [msgspec.json.decode(line, type=Anchor) for line in lines if line.strip()]
 
 
+def _other_key(anchor: Anchor, key_id: str) -> str:
+    """Returns the sentence for an anchor that another key sealed, or none. A change of the key and a forgery look alike here:
+    only the operator knows whether the key was changed after the anchor was written."""
+    its, now = (f"with key {each}" if each else "without a key" for each in (anchor.key_id, key_id))
+    written = datetime.fromtimestamp(anchor.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"the anchor of row {anchor.position} is sealed {its} and the trail {now}, so they cannot be compared: if you ran "
+        f"`toolcaddie audit rekey` after {written}, this anchor is out of date, and anchors of the new key belong into a new "
+        "file; if nobody did, somebody sealed the trail anew"
+    )
+
+
 def _rows(connection: Connection) -> Iterator[Sequence[Any]]:
     yield from connection.exec_driver_sql(_ROWS, execution_options={"stream_results": True, "yield_per": _PAGE})
 
@@ -285,7 +302,14 @@ def _name(row: Sequence[Any]) -> str:
 
 
 def _report(head: Head | None = None, *, total: int | None = None, **values: Any) -> Verification:
-    counts: Mapping[str, int] = {"checked": 0, "before_chain": 0, "pruned": 0, "anchors": 0, "anchors_pruned": 0}
+    counts: Mapping[str, int] = {
+        "checked": 0,
+        "before_chain": 0,
+        "pruned": 0,
+        "anchors": 0,
+        "anchors_pruned": 0,
+        "anchors_of_other_keys": 0,
+    }
     changes = values["changes"]
     return Verification(
         **{

@@ -125,8 +125,8 @@ def rekey(
 
     First every row is checked with the old key. If there was none, the
     trail may be forged: give --anchor or --accept-unsealed. Stop all
-    processes before, and write a new anchor afterwards: older anchors
-    have the old key.
+    processes before, and write anchors to a new file afterwards: those of
+    the old file have the old key.
     """
     if from_env is not None and not names_variable(from_env):
         raise click.BadParameter("name the variable that holds the key", param_hint="--from-env")
@@ -206,6 +206,10 @@ def export(
         echo_json(msgspec.json.encode({"rows": count}).decode(), err=True)
     elif output is not None:
         note(f"{counted(count, 'row')} written to {output}")
+    if not count and not as_json:
+        options = {"--run": run_id, "--principal": principal, "--tenant": tenant, "--since": since, "--until": until}
+        given = [f"{option} {value}" for option, value in options.items() if value is not None]
+        note(f"no row of the trail matches {' and '.join(given)}" if given else "the trail has no rows")
 
 
 async def _write(database: Database, query: RowQuery, as_format: Format, lines: TextIO) -> int:
@@ -272,6 +276,12 @@ def _print_report(report: Verification) -> None:
         echo(change.what if change.row is None else f"row {change.row} {change.what}")
     if report.changes_total > len(report.changes):
         echo(f"and {counted(report.changes_total - len(report.changes), 'change')} more")
+    if report.changes_total and report.changes_total == report.anchors_of_other_keys:
+        echo(
+            f"{counted(report.checked, 'row')} checked, no change; "
+            f"{counted(report.anchors_of_other_keys, 'anchor')} of another key could not be compared"
+        )
+        return
     if report.changes_total:
         echo(f"{counted(report.changes_total, 'change')}: the trail is not as it was written")
         return
