@@ -15,14 +15,17 @@ from toolcaddie.app.settings import ApprovalAnswer, Settings
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.events import RunEvent
 from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import JsonObject, ToolResult
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import approve_option, bot_option, catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.steps import Progress, interrupted_line
 from toolcaddie.doors.cli.tools import name_advice
+from toolcaddie.runtime import Runtime
 
 _CALLER = Principal(channel="call")
 
@@ -94,7 +97,7 @@ async def _call(
         tool = visible.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
         arguments = {**base, **_pairs(pairs, schema)}
-        result = await parts.runtime.call(name, arguments, principal=_CALLER)
+        result = await _followed(parts.runtime, name, arguments)
     match result.error:
         case "unknown_tool":
             raise RequestError(
@@ -112,6 +115,21 @@ def _show_command(common: Common, name: str, catalogs: Sequence[str]) -> str:
     config = () if common.config is None else ("--config", str(common.config))
     options = (word for spec in catalogs for word in ("--catalog", spec))
     return shlex.join(("toolcaddie", *config, "tools", "show", name, *options))
+
+
+async def _followed(runtime: Runtime, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    """Returns the result of a call. If it is interrupted, says which run it was, and whether the tool may have acted."""
+    progress = Progress()
+
+    async def take(event: RunEvent) -> None:
+        progress.take(event)
+
+    with runtime.subscribe(take):
+        try:
+            return await runtime.call(name, arguments, principal=_CALLER)
+        except asyncio.CancelledError:  # Ctrl-C
+            note(interrupted_line(progress))
+            raise
 
 
 def _arguments(text: str | None) -> dict[str, Any]:

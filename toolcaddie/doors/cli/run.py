@@ -28,7 +28,7 @@ from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.steps import Progress, Steps, call_json
+from toolcaddie.doors.cli.steps import Progress, Steps, call_json, interrupted_line
 
 
 @click.command(
@@ -142,10 +142,13 @@ def finish(
 
 
 async def _shown(parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps) -> None:
-    """Shows the events of a run until it ends or pauses."""
+    """Shows the events of a run until it ends or pauses. If it is interrupted, says which run, and which calls may have acted."""
     try:
         async for event in events:
             steps.show(event)
+    except asyncio.CancelledError:  # Ctrl-C
+        note(interrupted_line(steps.progress))
+        raise
     except ToolcaddieError as error:
         if isinstance(error, ProviderAuthError):
             error.add_note(key_advice(error, parts.settings))

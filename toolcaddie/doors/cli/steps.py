@@ -20,6 +20,7 @@ from toolcaddie.core.content import shown_text
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import (
     CallFinished,
+    CallIntended,
     CallProgressed,
     LimitReached,
     MetaCalled,
@@ -60,6 +61,8 @@ class Progress:
     """The requests to models, for those answers that needed more than one request."""
     result: RunResult | None = None
     """The result of the run; None: the run has not ended, or it waits for a person's approval."""
+    under_way: dict[str, str] = field(default_factory=dict)
+    """Names of the tools of calls that may change something and have not ended, by call id."""
     waiting: tuple[str, ...] = ()
     """The approvals that the run waits for."""
 
@@ -74,8 +77,11 @@ class Progress:
                 self.delivery = event.delivery
             case ModelAnswered():
                 self.attempts += event.attempts
+            case CallIntended():
+                self.under_way[event.call.id] = event.call.name
             case CallFinished():
                 self.calls.append(event)
+                self.under_way.pop(event.call.id, None)
             case RunFinished():
                 self.result = event.result
             case RunPaused():
@@ -171,6 +177,19 @@ class Steps:
         if self._line_is_open:
             echo()
         self._line_is_open = False
+
+
+def interrupted_line(progress: Progress) -> str:
+    """Returns the sentence for a run that Ctrl-C broke off. A tool that was called may have acted."""
+    if not progress.run_id:
+        return "interrupted before a run began"
+    names = ", ".join(progress.under_way.values())
+    if not names:
+        return f"{progress.run_id} was interrupted; `toolcaddie trail {progress.run_id}` shows how far it came"
+    return (
+        f"{progress.run_id} was interrupted during {names}: whether it took effect is not known. "
+        f"`toolcaddie runs {progress.run_id}` shows the call, and `toolcaddie runs settle` records what you find out"
+    )
 
 
 def classified_line(classification: Classification) -> str:
