@@ -35,6 +35,9 @@ def test_a_key_gets_limits_when_it_is_made_and_later(toolcaddie: CommandLine) ->
     assert shown == "laptop: 60 requests per minute, 100,000 tokens per minute, 5.5 dollars per day\n"
     assert toolcaddie.ok("keys", "limit", "laptop") == shown
     assert "60 requests per minute" in toolcaddie.ok("keys", "list")
+    large = toolcaddie.ok("keys", "limit", "laptop", "--tokens-per-day", "2000000", "--dollars-per-day", "0.1")
+    assert large.endswith("2,000,000 tokens per day, 0.1 dollars per day\n")
+    toolcaddie.ok("keys", "limit", "laptop", "--tokens-per-day", "default", "--dollars-per-day", "5.5")
     assert limits_of(toolcaddie) == {"requests_per_minute": 60, "tokens_per_minute": 100_000, "dollars_per_day": 5.5}
 
 

@@ -49,6 +49,9 @@ def killed(toolcaddie: CommandLine) -> CommandLine:
 def test_a_call_of_a_killed_process_is_unknown_at_the_first_look(killed: CommandLine) -> None:
     (unknown,) = killed.json("runs", "unknown")["calls"]
     assert (unknown["run_id"], unknown["id"]) == ("r", "c1")
+    (intended,) = [event for event in killed.json("trail", "r")["events"] if event["kind"] == "call_intended"]
+    assert unknown["began"] == intended["at"] < unknown["at"]
+    assert "began" in killed.ok("runs", "unknown")
     assert killed.json("runs", "unknown")["under_way"] == 0
 
 

@@ -121,3 +121,20 @@ def test_finished_calls_are_done_or_failed(toolcaddie: CommandLine) -> None:
 
 def test_an_empty_database_says_what_to_do(toolcaddie: CommandLine) -> None:
     assert "toolcaddie run" in toolcaddie("runs").stderr
+
+
+def test_a_direct_call_that_was_refused_does_not_look_like_one_that_ran(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("call", "get_clients_list", "search=John", "--catalog", "gym")
+    toolcaddie.refused("call", "get_clients", "--catalog", "gym")
+    toolcaddie.refused("call", "convert_currency", "amount=20", "--catalog", "gym")
+    toolcaddie.ok("run", "hello", "--catalog", "gym")
+    assert [row["refused"] for row in toolcaddie.json("runs")["runs"]] == [False, True, True, False]
+    assert toolcaddie.ok("runs").count("completed (the call was refused)") == 2
+
+
+def test_a_misspelt_command_is_suggested_and_an_answer_names_its_run(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("run", "hello", "--catalog", "gym")
+    assert "did you mean `toolcaddie runs unknown`?" in toolcaddie.refused("runs", "unknwon")
+    assert "did you mean" not in toolcaddie.refused("runs", "run_0123")
+    assert "name the run by its id" in toolcaddie.refused("approvals", "approve", "--run", "last")
+    assert "`x-toolcaddie-run` of an answer of the gateway names its run" in toolcaddie.refused("trail", "run_0123")

@@ -121,6 +121,7 @@ def test_a_call_is_settled_once(interrupted: CommandLine) -> None:
         (("r", "c9", "--done"), "run r has no call 'c9' whose outcome is unknown (unknown are: c1)"),
         (("other", "c1", "--done"), "nothing is recorded of run 'other'"),
         (("r", "c1"), "say whether the call took effect: --done or --not-done"),
+        (("r", "c1", "--done", "--not-done"), "--done or --not-done, not both"),
     ],
 )
 def test_a_wrong_settlement_is_refused(interrupted: CommandLine, words: tuple[str, ...], message: str) -> None:

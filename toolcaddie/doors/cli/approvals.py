@@ -27,6 +27,7 @@ from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.trail import LAST
 from toolcaddie.registry import Registry
 from toolcaddie.util.text import visible_line
 from toolcaddie.util.user import user_name
@@ -157,6 +158,11 @@ def _answer(
     settings = settings_of(common, database_url=database_url)
     if bool(approval_ids) == (run_id is not None):
         raise click.UsageError("name approvals, or a run with --run")
+    if run_id == LAST:
+        raise click.UsageError(
+            "name the run by its id: the newest run may be another one by the time you answer, and an answer counts for what "
+            "you have seen. `toolcaddie runs` lists the runs, and `toolcaddie approvals list` what waits"
+        )
     outcomes = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
     answers = [outcome.approval for outcome in outcomes if outcome.approval is not None]
     problems = [outcome.problem for outcome in outcomes if outcome.problem]

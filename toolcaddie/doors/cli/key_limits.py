@@ -67,7 +67,7 @@ def changed_limits(before: Mapping[str, float | None], options: Mapping[str, Any
 def limits_text(limits: KeyLimits) -> str:
     """Returns limits in words: `60 requests per minute, 5 dollars per day`."""
     values = [(name, getattr(limits, name)) for name in LIMIT_NAMES]
-    return ", ".join(f"{value:,g} {name.replace('_', ' ')}" for name, value in values if value is not None)
+    return ", ".join(f"{value:,.15g} {name.replace('_', ' ')}" for name, value in values if value is not None)
 
 
 def limits_json(key: ApiKey, settings: Settings) -> Mapping[str, Any]:

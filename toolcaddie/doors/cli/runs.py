@@ -16,6 +16,7 @@ from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.lost import settle_lost_runs
@@ -26,6 +27,7 @@ from toolcaddie.doors.cli.trail import events_in
 from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.util.suggest import close_names
 from toolcaddie.util.user import user_name
 
 CallState = Literal["under way", "done", "failed", "unknown"]
@@ -57,8 +59,10 @@ class UnknownCall:
     id: str
     name: str
     arguments: str
+    began: float | None
+    """The moment at which it began, in seconds since the epoch. None: its process was killed before that was on disk."""
     at: float
-    """The moment at which its end became unknown, in seconds since the epoch."""
+    """The moment at which it was recorded that its outcome is unknown, in seconds since the epoch."""
     reason: str
 
 
@@ -73,6 +77,9 @@ class RunRow:
     """True if `Runtime.resume` can continue the run."""
     owner: str | None
     """The process that executes the run. None: the run is not in progress."""
+    refused: bool
+    """True if a tool was called directly, without a model, and did not run: its name or its arguments were wrong, or it was not
+    allowed."""
     done: int
     failed: int
     unknown: int
@@ -152,10 +159,9 @@ def unknown(common: Common, limit: int, database_url: str | None, as_json: bool)
         note("no call has an unknown outcome")
     else:
         rows = [
-            (call.run_id, call.id, local_time(call.at), call.name, shortened(call.arguments, _DETAIL_SHOWN))
-            for call in calls
+            (call.run_id, call.id, _began(call), call.name, shortened(call.arguments, _DETAIL_SHOWN)) for call in calls
         ]
-        print_table(("run", "call", "since", "tool", "arguments"), rows, spare=("since",))
+        print_table(("run", "call", "began", "tool", "arguments"), rows, spare=("began",))
     if under_way and not as_json:
         note(
             f"{counted(under_way, 'call')} under way. If the process of one was killed, this command finds that out once the "
@@ -171,7 +177,8 @@ def unknown(common: Common, limit: int, database_url: str | None, as_json: bool)
 )
 @click.argument("run_id")
 @click.argument("call_id")
-@click.option("--done/--not-done", "took_effect", default=None, help="Whether the call took effect.")
+@click.option("--done", is_flag=True, help="The call took effect.")
+@click.option("--not-done", is_flag=True, help="The call did not take effect.")
 @click.option("--result", "text", default="", help="What the model reads about the call besides.")
 @click.option("--reason", default="", help="How you know; it is recorded.")
 @database_option
@@ -181,7 +188,8 @@ def settle(
     common: Common,
     run_id: str,
     call_id: str,
-    took_effect: bool | None,
+    done: bool,
+    not_done: bool,
     text: str,
     reason: str,
     database_url: str | None,
@@ -191,18 +199,23 @@ def settle(
 
     It is recorded with your name. If the run can be resumed, its model reads it.
     """
-    if took_effect is None:
-        raise click.UsageError("say whether the call took effect: --done or --not-done")
-    finding = Finding(took_effect=took_effect, text=text, reason=reason)
+    if done == not_done:
+        both = ", not both" if done else ""
+        raise click.UsageError(f"say whether the call took effect: --done or --not-done{both}")
+    finding = Finding(took_effect=done, text=text, reason=reason)
     settlement = asyncio.run(_settled(settings_of(common, database_url=database_url), run_id, call_id, finding))
     if as_json:
         print_json(settlement)
         return
-    echo(f"{settlement.tool} {'took effect' if took_effect else 'did not take effect'} ({run_id}, {call_id})")
+    echo(f"{settlement.tool} {'took effect' if done else 'did not take effect'} ({run_id}, {call_id})")
     if settlement.resumable:
         note(f"`toolcaddie resume {run_id}` continues the run with this")
     else:
         note("the run has ended; nothing continues it")
+
+
+def _began(call: UnknownCall) -> str:
+    return "" if call.began is None else local_time(call.began)
 
 
 def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
@@ -250,7 +263,12 @@ async def _settled_database(settings: Settings) -> AsyncIterator[Database]:
 
 async def _events(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     async with _settled_database(settings) as database:
-        return await events_in(database.events, run_id)
+        try:
+            return await events_in(database.events, run_id)
+        except RunNotFoundError as error:
+            if close := close_names(run_id, command.commands):  # `runs` takes any other word as the id of a run
+                error.add_note(f"did you mean `toolcaddie runs {close[0]}`?")
+            raise
 
 
 async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall], int]:
@@ -258,15 +276,16 @@ async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall
     async with _settled_database(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         records = await database.events.records([run.run_id for run in runs], _CALL_KINDS)
-    announced = {(record.run_id, record.data["id"]) for record in records if record.kind == "call_intended"}
+    announced = {(record.run_id, record.data["id"]): record.at for record in records if record.kind == "call_intended"}
     ended = [record for record in records if record.kind != "call_intended"]
-    under_way = announced - {(record.run_id, record.data["id"]) for record in ended}
+    under_way = announced.keys() - {(record.run_id, record.data["id"]) for record in ended}
     unknown = [
         UnknownCall(
             run_id=record.run_id,
             id=record.data["id"],
             name=record.data["name"],
             arguments=record.data["arguments"],
+            began=announced.get((record.run_id, record.data["id"])),
             at=record.at,
             reason=record.data["reason"],
         )
@@ -306,6 +325,7 @@ def _row(run: RunSummary, records: Iterable[EventRecord], resumable: bool, label
         status=run.status,
         resumable=resumable and run.status != "running",
         owner=None if run.owner is None else labels.get(run.owner, "a process that is gone"),
+        refused=run.status == "completed" and not run.rounds and not run.calls,
         done=states["done"],
         failed=states["failed"],
         unknown=states["unknown"],
@@ -339,9 +359,11 @@ def _print_rows(rows: Sequence[RunRow]) -> None:
 
 
 def _standing(row: RunRow) -> str:
-    """Returns the status of a run, with the process that executes it, or with a remark if it can be resumed."""
+    """Returns the status of a run, with the process that executes it, or with a remark if it can be resumed or called nothing."""
     if row.owner is not None:
         return f"{row.status} ({row.owner})"
+    if row.refused:
+        return f"{row.status} (the call was refused)"
     return f"{row.status} (can be resumed)" if row.resumable else row.status
 
 

@@ -77,7 +77,10 @@ async def events_in(log: EventLog, run_id: str) -> Sequence[EventRecord]:
     if not events and run == LAST:
         raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
-        raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the recorded runs")
+        raise RunNotFoundError(
+            f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the recorded runs, and the header "
+            "`x-toolcaddie-run` of an answer of the gateway names its run"
+        )
     return events
 
 

@@ -48,8 +48,8 @@ def refusal_of(exceeded: Sequence[Allowance], key_name: str, now: float) -> Prob
     worst = max(exceeded, key=lambda each: each.resets)
     wait = max(1, math.ceil(worst.resets - now))
     message = (
-        f"Rate limit reached for the key {key_name!r} on {worst.counted} per {worst.span}: limit {worst.limit:,g}, "
-        f"used or reserved {worst.used:,.6g}. Please try again in {duration(wait)}."
+        f"Rate limit reached for the key {key_name!r} on {worst.counted} per {worst.span}: limit {worst.limit:,.15g}, "
+        f"used or reserved {round(worst.used, 6):,.15g}. Please try again in {duration(wait)}."
     )
     return problem(429, message, kind=worst.counted, code="rate_limit_exceeded", headers={"retry-after": str(wait)})
 
