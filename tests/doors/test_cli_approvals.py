@@ -120,3 +120,43 @@ def test_the_command_takes_approvals_or_a_run(toolcaddie: CommandLine, words: tu
 
 def test_a_run_without_questions_is_named(toolcaddie: CommandLine, tmp_path: Path) -> None:
     assert "run_9 waits for no answer" in toolcaddie.refused("approvals", "approve", "--run", "run_9")
+
+
+_DELETE = ("run", "delete client 977", "--catalog", "gym")
+
+
+def _waiting_run(toolcaddie: CommandLine) -> tuple[str, str]:
+    """Starts a run that waits for a person, and returns its id and that of its question."""
+    assert toolcaddie(*_DELETE).exit_code == 1
+    (asked,) = toolcaddie.json("approvals", "list")["approvals"]
+    return asked["run_id"], asked["id"]
+
+
+def test_resume_without_the_catalog_is_refused_and_the_run_still_waits(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    toolcaddie.ok("approvals", "approve", approval_id)
+    refusal = toolcaddie.refused("resume", run_id)
+    assert f"{run_id} waits to call delete_client, which is not in the catalog" in refusal
+    assert "--catalog" in refusal
+    assert toolcaddie.json("runs")["runs"][0]["status"] == "pending"
+    assert toolcaddie.json("approvals", "show", approval_id)["status"] == "approved"
+    assert "There is no client_id 977" in toolcaddie.ok("resume", run_id, "--catalog", "gym")
+
+
+def test_a_refused_call_needs_no_catalog(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    toolcaddie.ok("approvals", "deny", approval_id)
+    assert "the call did not run" in toolcaddie.ok("resume", run_id)
+
+
+def test_the_hint_of_a_run_that_waits_names_its_catalog(toolcaddie: CommandLine) -> None:
+    hint = toolcaddie(*_DELETE).stderr
+    run_id = toolcaddie.json("runs")["runs"][0]["run_id"]
+    assert f"`toolcaddie resume {run_id} --catalog gym`" in hint
+    answered = toolcaddie("approvals", "approve", "--run", run_id)
+    assert f"`toolcaddie resume {run_id}`; name the same --catalog" in answered.stderr
+
+
+def test_resume_makes_no_database(toolcaddie: CommandLine) -> None:
+    assert "there is no database" in toolcaddie.refused("resume", "run_1", "--catalog", "gym")
+    assert not list(toolcaddie.home.rglob("*.sqlite*"))

@@ -120,6 +120,20 @@ class Resuming:
             await claim.give_back()
             raise
 
+    async def waiting_tools(self, run_id: str) -> Sequence[str]:
+        """Returns the tools of the calls of a paused run that wait for a person, without those that were refused."""
+        stored = await self.runs.find(run_id, None)
+        names: dict[str, None] = {}
+        for item in stored.state.pending:
+            if item.waiting != "approval":
+                continue
+            tenant = stored.request.principal.tenant
+            approval = await self.gates.approvals.get(tenant, item.approval) if item.approval else None
+            name = item.call.name if approval is None else approval.tool  # that inside `execute_tool`
+            if approval is None or approval.status != "refused":
+                names[name] = None
+        return list(names)
+
     async def is_answered(self, run_id: str, principal: Principal) -> bool:
         """Returns True if a run of this principal waits, and none of its questions is open."""
         try:

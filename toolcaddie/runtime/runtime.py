@@ -170,6 +170,13 @@ class Runtime(Assembly):
         )
         return streamed(lambda live: resume(live=live))
 
+    async def missing_tools(self, run_id: str) -> Sequence[str]:
+        """Returns the tools that a paused run waits to call, and which no source of this runtime has. `resume` would continue the
+        run without these calls. Raises `RunNotFoundError`."""
+        await self.open()
+        tools = self.source.snapshot()
+        return [name for name in await self._resuming.waiting_tools(run_id) if tools.get(name) is None]
+
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Runs one tool without a model. All checks of a run apply: visibility, schema, policy, approval."""
         await self.open()

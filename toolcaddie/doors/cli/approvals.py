@@ -166,7 +166,10 @@ def _answer(
         for answer in answers:
             echo(f"{answer.status} {answer.tool} ({answer.id})")
         for waiting in dict.fromkeys(answer.run_id for answer in answers):
-            note(f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`")
+            note(
+                f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`; name "
+                "the same --catalog there as in the command that began it"
+            )
     if problems:
         raise CommandFailed("; ".join(problems))
 

@@ -25,7 +25,7 @@ from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
-from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
+from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json
@@ -76,12 +76,13 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[tuple[asyncio.Runner, Assembled]]:
-    """Yields the parts of the settings, open, and the runner of their event loop."""
+def opened(settings: Settings, *, create: bool = True) -> Iterator[tuple[asyncio.Runner, Assembled]]:
+    """Yields the parts of the settings, open, and the runner of their event loop. `create`: False if a database that does not
+    exist yet is a mistake."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            yield runner, runner.run(stack.enter_async_context(assembled(settings)))
+            yield runner, runner.run(stack.enter_async_context(assembled(settings, create=create)))
         finally:
             runner.run(stack.aclose())
 
@@ -165,7 +166,7 @@ def _remedy(run_id: str, approvals: Sequence[Approval]) -> str:
     ids = " ".join(approval.id for approval in approvals)
     return (
         f"{run_id} waits for a person's approval of {calls}; answer with `toolcaddie approvals approve {ids}` and "
-        f"continue with `toolcaddie resume {run_id}`, or let such calls run with --approve run"
+        f"continue with `{resume_command(run_id)}`, or let such calls run with --approve run"
     )
 
 
