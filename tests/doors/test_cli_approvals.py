@@ -160,3 +160,35 @@ def test_the_hint_of_a_run_that_waits_names_its_catalog(toolcaddie: CommandLine)
 def test_resume_makes_no_database(toolcaddie: CommandLine) -> None:
     assert "there is no database" in toolcaddie.refused("resume", "run_1", "--catalog", "gym")
     assert not list(toolcaddie.home.rglob("*.sqlite*"))
+
+
+def _two_waiting_runs(toolcaddie: CommandLine) -> tuple[str, str, str]:
+    """Starts two runs that wait for the answer to one question, and returns their ids and that of the question."""
+    first, approval_id = _waiting_run(toolcaddie)
+    assert toolcaddie(*_DELETE).exit_code == 1
+    (second,) = {row["run_id"] for row in toolcaddie.json("runs")["runs"]} - {first}
+    return first, second, approval_id
+
+
+def test_the_trail_of_a_run_says_whose_answer_to_another_run_let_its_call_run(toolcaddie: CommandLine) -> None:
+    first, second, approval_id = _two_waiting_runs(toolcaddie)
+    toolcaddie.ok("approvals", "approve", "--run", first)
+    toolcaddie.ok("resume", second, "--catalog", "gym")
+    rows = toolcaddie.json("trail", second)["events"]
+    (applied,) = [row["data"] for row in rows if row["kind"] == "approval_applied"]
+    assert (applied["approval"], applied["status"], applied["asked_in"]) == (approval_id, "approved", first)
+    assert (applied["by"], applied["channel"]) == (user_name(), "command line")
+    assert f"delete_client approved by {approval_id} of {first}, answered by {user_name()} (command line)" in " ".join(
+        toolcaddie.ok("trail", second).split()
+    )
+    assert f"used by      {second}/call_" in toolcaddie.ok("approvals", "show", approval_id)
+
+
+def test_a_question_of_two_runs_names_both_and_is_answered_by_either(toolcaddie: CommandLine) -> None:
+    first, second, approval_id = _two_waiting_runs(toolcaddie)
+    assert f"also waits   {second}" in toolcaddie.ok("approvals", "show", approval_id)
+    refused = toolcaddie("approvals", "deny", "--run", second)
+    assert f"refused delete_client ({approval_id})" in refused.stdout
+    assert "wait for this answer: all of them are refused" in refused.stderr
+    assert first in refused.stderr
+    assert second in refused.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from toolcaddie.app.models import key_advice
 from toolcaddie.app.settings import Log, Settings
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ProviderAuthError, ToolcaddieError
+from toolcaddie.core.errors import ProviderAuthError, RequestError, ToolcaddieError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
@@ -29,6 +29,8 @@ from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_o
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.user import user_name
 
 
 @click.command(
@@ -123,23 +125,69 @@ def finish(
     runner: asyncio.Runner, parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps, questions: Questions | None
 ) -> RunResult:
     """Shows the events of a run until its end. Where calls need an approval, the run pauses, `questions` asks, and the run goes
-    on. Raises `CommandFailed` if nobody can be asked, and `KeyboardInterrupt` after Ctrl-C at a question, which leaves the run
+    on. Raises `RunWaits` if nobody can be asked, and `KeyboardInterrupt` after Ctrl-C at a question, which leaves the run
     waiting."""
     runner.run(_shown(parts, events, steps))
     while steps.progress.result is None:
+        run_id = steps.progress.run_id
         approvals = runner.run(_waiting(parts, steps.progress.waiting))
         if questions is None:
-            raise CommandFailed(_remedy(steps.progress.run_id, approvals))
+            raise RunWaits(run_id, approvals)
+        if problems := [problem for approval in approvals if (problem := _objection(parts, approval))]:
+            raise RunWaits(run_id, approvals, [*problems, *_approvers(parts.settings)])
         try:
-            answers = questions.answers(approvals)
+            answers = questions.answers(approvals, run_id)
         except click.exceptions.Abort:
-            note(f"not answered: {_remedy(steps.progress.run_id, approvals)}")
+            note(f"not answered: {remedy(run_id, approvals)}")
             raise KeyboardInterrupt from None
-        resumed = parts.runtime.resume_stream(
-            steps.progress.run_id, approvals=answers, principal=Principal(), reason="answered in the terminal"
-        )
-        runner.run(_shown(parts, resumed, steps))
+        runner.run(_record(parts, approvals, answers))
+        runner.run(_shown(parts, parts.runtime.resume_stream(run_id, principal=Principal()), steps))
     return steps.progress.result
+
+
+class RunWaits(CommandFailed):
+    """Raised if a run waits for the answers of a person who cannot be asked here. `problems`: why not the person who sits here."""
+
+    def __init__(self, run_id: str, approvals: Sequence[Approval], problems: Sequence[str] = ()) -> None:
+        super().__init__("; ".join([*problems, remedy(run_id, approvals)]))
+        self.run_id = run_id
+        self.approvals = approvals
+
+
+def _person(approval: Approval) -> Principal:
+    """Returns the person at the terminal, who sees what the asker sees."""
+    return replace(approval.principal, id=user_name(), channel="terminal")
+
+
+def _objection(parts: Assembled, approval: Approval) -> str:
+    """Returns why the person at the terminal may not answer; empty: the person may."""
+    try:
+        parts.runtime.approvals.check(approval, _person(approval), approved=True)
+    except RequestError as error:
+        return str(error)
+    return ""
+
+
+def _approvers(settings: Settings) -> Sequence[str]:
+    """Returns the sentence that names the approvers of the settings; none if they name nobody."""
+    named = () if settings.policy is None else settings.policy.config.get("approvers", ())
+    return [f"the approvers are {', '.join(named)}"] if named else []
+
+
+async def _record(parts: Assembled, approvals: Sequence[Approval], answers: Mapping[str, bool]) -> None:
+    """Records the answers of the person at the terminal. An answer that somebody else gave in the meantime stays."""
+    for approval in approvals:
+        try:
+            await parts.runtime.approvals.answer(
+                approval.principal.tenant,
+                approval.id,
+                approved=answers[approval.id],
+                by=_person(approval),
+                reason="answered in the terminal",
+            )
+        except RequestError as error:
+            if error.code != "approval_closed":
+                raise
 
 
 async def _shown(parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps) -> None:
@@ -160,7 +208,7 @@ async def _waiting(parts: Assembled, ids: Sequence[str]) -> list[Approval]:
     return [approval for approval in approvals if approval is not None]
 
 
-def _remedy(run_id: str, approvals: Sequence[Approval]) -> str:
+def remedy(run_id: str, approvals: Sequence[Approval]) -> str:
     """Returns the sentence for a run that waits where nobody can be asked."""
     calls = ", ".join(f"{approval.tool} ({approval.reason or approval.rule})" for approval in approvals)
     ids = " ".join(approval.id for approval in approvals)
