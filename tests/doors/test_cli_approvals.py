@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -192,3 +193,49 @@ def test_a_question_of_two_runs_names_both_and_is_answered_by_either(toolcaddie:
     assert "wait for this answer: all of them are refused" in refused.stderr
     assert first in refused.stderr
     assert second in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [_DELETE, ("call", "delete_client", "client_id=977", "--catalog", "gym")], ids=["run", "call"]
+)
+def test_a_run_that_waits_is_one_json_object_with_its_questions(
+    toolcaddie: CommandLine, words: tuple[str, ...]
+) -> None:
+    done = toolcaddie(*words, "--json")
+    assert (done.exit_code, done.stderr) == (1, "")
+    waits = json.loads(done.stdout)
+    (question,) = waits["approvals"]
+    assert (waits["status"], question["tool"], question["arguments"]) == (
+        "pending",
+        "delete_client",
+        {"client_id": 977},
+    )
+    assert waits["resume"] == f"toolcaddie resume {waits['run_id']} --catalog gym"
+    toolcaddie.ok("approvals", "approve", question["id"])
+    assert "There is no client_id 977" in toolcaddie.ok(*waits["resume"].split()[1:])
+    assert {row["status"] for row in toolcaddie.json("runs")["runs"]} == {"completed"}
+
+
+def test_a_message_of_a_chat_that_waits_is_one_line_of_json(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("chat", "--catalog", "gym", "--json", stdin="delete client 977\n")
+    (line,) = done.stdout.splitlines()
+    assert (done.exit_code, json.loads(line)["status"]) == (1, "pending")
+
+
+def test_the_calls_of_a_run_include_one_that_waits_and_one_that_a_person_refused(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    (call,) = toolcaddie.json("runs", run_id)["calls"]
+    assert (call["name"], call["state"]) == ("delete_client", "waiting")
+    toolcaddie.ok("approvals", "deny", approval_id)
+    toolcaddie.ok("resume", run_id, "--catalog", "gym")
+    (call,) = toolcaddie.json("runs", run_id)["calls"]
+    assert call["state"] == "refused"
+    assert user_name() in call["detail"]
+
+
+def test_a_refusal_by_the_settings_is_not_told_as_that_of_a_person(toolcaddie: CommandLine) -> None:
+    answer = toolcaddie.ok(*_DELETE, "--approve", "deny")
+    assert "The settings refuse every call that needs an approval; no person was asked." in answer
+    assert "A person" not in answer
+    (call,) = toolcaddie.json("runs", "last")["calls"]
+    assert (call["state"], call["detail"]) == ("refused", "without a person")

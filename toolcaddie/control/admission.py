@@ -33,8 +33,10 @@ from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 from toolcaddie.meta.lookup import unknown_tool
 from toolcaddie.meta.registry import OURS, MetaTools, is_meta
-from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, MetaOffer
+from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, ImpersonalApprover, MetaOffer
 from toolcaddie.util.replacing import replace
+
+_NOT_APPROVED = "A person did not approve this call."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,11 @@ async def _put_question(
         )
     answered = replace(approval, status="approved" if approved else "refused", answered=gates.clock())
     await emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
-    return None if approved else _refusal(pending)
+    if approved:
+        return None
+    return _refusal(
+        pending, gates.approver.refusal if isinstance(gates.approver, ImpersonalApprover) else _NOT_APPROVED
+    )
 
 
 async def _used(approval: Approval, request: CallRequest, gates: Gates, emit: Emit) -> None:
@@ -238,5 +244,5 @@ def _place(request: CallRequest) -> str:
     return f"{request.context.run_id}/{request.call.id}"
 
 
-def _refusal(pending: PendingCall) -> PendingCall:
-    return replace(pending, result=failed("A person did not approve this call.", "denied"))
+def _refusal(pending: PendingCall, text: str = _NOT_APPROVED) -> PendingCall:
+    return replace(pending, result=failed(text, "denied"))

@@ -9,6 +9,7 @@ from typing import Any
 from toolcaddie.control.admission import Gates
 from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.core.events import ApprovalClosed, RunResumed
@@ -120,19 +121,13 @@ class Resuming:
             await claim.give_back()
             raise
 
-    async def waiting_tools(self, run_id: str) -> Sequence[str]:
-        """Returns the tools of the calls of a paused run that wait for a person, without those that were refused."""
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        """Returns the questions for whose answers the calls of a paused run wait."""
         stored = await self.runs.find(run_id, None)
-        names: dict[str, None] = {}
-        for item in stored.state.pending:
-            if item.waiting != "approval":
-                continue
-            tenant = stored.request.principal.tenant
-            approval = await self.gates.approvals.get(tenant, item.approval) if item.approval else None
-            name = item.call.name if approval is None else approval.tool  # that inside `execute_tool`
-            if approval is None or approval.status != "refused":
-                names[name] = None
-        return list(names)
+        waiting = [item.approval for item in stored.state.pending if item.waiting == "approval"]
+        tenant = stored.request.principal.tenant
+        found = [await self.gates.approvals.get(tenant, approval_id) for approval_id in waiting]
+        return [approval for approval in found if approval is not None]
 
     async def is_answered(self, run_id: str, principal: Principal) -> bool:
         """Returns True if a run of this principal waits, and none of its questions is open."""

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from toolcaddie.control.results.cache import CacheStatistics
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
@@ -170,12 +171,10 @@ class Runtime(Assembly):
         )
         return streamed(lambda live: resume(live=live))
 
-    async def missing_tools(self, run_id: str) -> Sequence[str]:
-        """Returns the tools that a paused run waits to call, and which no source of this runtime has. `resume` would continue the
-        run without these calls. Raises `RunNotFoundError`."""
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        """Returns the questions for whose answers a paused run waits, open and answered ones. Raises `RunNotFoundError`."""
         await self.open()
-        tools = self.source.snapshot()
-        return [name for name in await self._resuming.waiting_tools(run_id) if tools.get(name) is None]
+        return await self._resuming.questions(run_id)
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Runs one tool without a model. All checks of a run apply: visibility, schema, policy, approval."""

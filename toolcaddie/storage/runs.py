@@ -114,9 +114,7 @@ class StoredRuns:
         cursor: str | None = None
         while True:
             page = await self._documents.scan(RUN, prefix="", cursor=cursor, limit=_PAGE)
-            for document in page.documents:
-                if approval_id.encode() in document.value and approval_id in _questions(document.value):
-                    waiting.append(document.key)
+            waiting += [document.key for document in page.documents if _waits_for(approval_id, document.value)]
             cursor = page.cursor
             if cursor is None:
                 return waiting
@@ -173,6 +171,10 @@ class Claim:
 def _questions(stored: bytes) -> Collection[str]:
     """Returns the approvals that a stored run waits for."""
     return [item.approval for item in _decoded(stored).state.pending if item.waiting == "approval"]
+
+
+def _waits_for(approval_id: str, stored: bytes) -> bool:
+    return approval_id.encode() in stored and approval_id in _questions(stored)
 
 
 def waiting_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:

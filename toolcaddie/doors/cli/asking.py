@@ -61,7 +61,9 @@ def _show(approval: Approval, run_id: str) -> None:
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
     if approval.run_id != run_id:
-        note(f"    {approval.run_id} waits for the same answer: a no counts for both runs, a yes for the first to use it")
+        note(
+            f"    {approval.run_id} waits for the same answer: a no counts for both runs, a yes for the first to use it"
+        )
 
 
 def _explain(approval: Approval) -> None:

@@ -24,7 +24,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
+from toolcaddie.doors.cli.failure import FAILED, CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
@@ -57,7 +57,11 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
     live = sys.stdout.isatty() and not as_json
     if not as_json:
         note_warnings(settings)
-    with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+    with (
+        waiting_printed(as_json=as_json),
+        Steps(quiet=as_json, live=live) as steps,
+        opened(settings) as (runner, parts),
+    ):
         require_model(parts)
         result = answer(runner, parts, request, steps, questions_of(as_json=as_json))
         degraded = parts.runtime.degraded
@@ -146,12 +150,45 @@ def finish(
 
 
 class RunWaits(CommandFailed):
-    """Raised if a run waits for the answers of a person who cannot be asked here. `problems`: why not the person who sits here."""
+    """Raised if a run waits for the answers of a person who cannot be asked here. `problems`: why the person who sits here
+    cannot."""
 
     def __init__(self, run_id: str, approvals: Sequence[Approval], problems: Sequence[str] = ()) -> None:
         super().__init__("; ".join([*problems, remedy(run_id, approvals)]))
         self.run_id = run_id
         self.approvals = approvals
+
+
+@contextmanager
+def waiting_printed(*, as_json: bool) -> Iterator[None]:
+    """Prints a run that waits for a person as JSON, and ends the command with exit code 1. Without `as_json`, the error of the
+    command says it."""
+    try:
+        yield
+    except RunWaits as waits:
+        if not as_json:
+            raise
+        print_json(waiting_json(waits.run_id, waits.approvals))
+        raise click.exceptions.Exit(FAILED) from None
+
+
+def waiting_json(run_id: str, approvals: Sequence[Approval]) -> dict[str, Any]:
+    """Returns the JSON of a run that waits for a person, with its questions."""
+    return {
+        "run_id": run_id,
+        "status": "pending",
+        "approvals": [
+            {
+                "id": approval.id,
+                "tool": approval.tool,
+                "arguments": approval.arguments,
+                "reason": approval.reason,
+                "rule": approval.rule,
+            }
+            for approval in approvals
+        ],
+        "resume": resume_command(run_id),
+    }
 
 
 def _person(approval: Approval) -> Principal:
