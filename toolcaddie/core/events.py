@@ -124,7 +124,8 @@ class ApprovalClosed(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalApplied(Struct, frozen=True, kw_only=True):
-    """The answer to a question decides a call of this run: the call may run, or is refused. Another run may have put the question."""
+    """The answer to a question decides a call of this run: the call may run, or is refused. Another run may have put the
+    question."""
 
     run_id: str
     call_id: str
