@@ -16,6 +16,7 @@ from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, ExpectedBill
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import (
+    ApprovalApplied,
     ApprovalClosed,
     CallDecided,
     CallFinished,
@@ -146,6 +147,7 @@ EVERY_EVENT: Sequence[RunEvent] = (
         decision=Decision(verdict="allow", reason="yes", rule="default", policy_version="rules-3"),
     ),
     ApprovalClosed(run_id="r", approval=APPROVAL),
+    ApprovalApplied(run_id="r", call_id="call_1", approval=APPROVAL),
     intended(),
     called(),
     CallUnknown(run_id="r", call=CALL, reason="the run broke off"),
@@ -191,6 +193,7 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
         "meta_called",
         "call_decided",
         "approval_closed",
+        "approval_applied",
         "call_intended",
         "call_finished",
         "call_unknown",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +121,121 @@ def test_the_command_takes_approvals_or_a_run(toolcaddie: CommandLine, words: tu
 
 def test_a_run_without_questions_is_named(toolcaddie: CommandLine, tmp_path: Path) -> None:
     assert "run_9 waits for no answer" in toolcaddie.refused("approvals", "approve", "--run", "run_9")
+
+
+_DELETE = ("run", "delete client 977", "--catalog", "gym")
+
+
+def _waiting_run(toolcaddie: CommandLine) -> tuple[str, str]:
+    """Starts a run that waits for a person, and returns its id and that of its question."""
+    assert toolcaddie(*_DELETE).exit_code == 1
+    (asked,) = toolcaddie.json("approvals", "list")["approvals"]
+    return asked["run_id"], asked["id"]
+
+
+def test_resume_without_the_catalog_is_refused_and_the_run_still_waits(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    toolcaddie.ok("approvals", "approve", approval_id)
+    refusal = toolcaddie.refused("resume", run_id)
+    assert f"{run_id} waits to call delete_client, which is not in the catalog" in refusal
+    assert "--catalog" in refusal
+    assert toolcaddie.json("runs")["runs"][0]["status"] == "pending"
+    assert toolcaddie.json("approvals", "show", approval_id)["status"] == "approved"
+    assert "There is no client_id 977" in toolcaddie.ok("resume", run_id, "--catalog", "gym")
+
+
+def test_a_refused_call_needs_no_catalog(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    toolcaddie.ok("approvals", "deny", approval_id)
+    assert "the call did not run" in toolcaddie.ok("resume", run_id)
+
+
+def test_the_hint_of_a_run_that_waits_names_its_catalog(toolcaddie: CommandLine) -> None:
+    hint = toolcaddie(*_DELETE).stderr
+    run_id = toolcaddie.json("runs")["runs"][0]["run_id"]
+    assert f"`toolcaddie resume {run_id} --catalog gym`" in hint
+    answered = toolcaddie("approvals", "approve", "--run", run_id)
+    assert f"`toolcaddie resume {run_id}`; name the same --catalog" in answered.stderr
+
+
+def test_resume_makes_no_database(toolcaddie: CommandLine) -> None:
+    assert "there is no database" in toolcaddie.refused("resume", "run_1", "--catalog", "gym")
+    assert not list(toolcaddie.home.rglob("*.sqlite*"))
+
+
+def _two_waiting_runs(toolcaddie: CommandLine) -> tuple[str, str, str]:
+    """Starts two runs that wait for the answer to one question, and returns their ids and that of the question."""
+    first, approval_id = _waiting_run(toolcaddie)
+    assert toolcaddie(*_DELETE).exit_code == 1
+    (second,) = {row["run_id"] for row in toolcaddie.json("runs")["runs"]} - {first}
+    return first, second, approval_id
+
+
+def test_the_trail_of_a_run_says_whose_answer_to_another_run_let_its_call_run(toolcaddie: CommandLine) -> None:
+    first, second, approval_id = _two_waiting_runs(toolcaddie)
+    toolcaddie.ok("approvals", "approve", "--run", first)
+    toolcaddie.ok("resume", second, "--catalog", "gym")
+    rows = toolcaddie.json("trail", second)["events"]
+    (applied,) = [row["data"] for row in rows if row["kind"] == "approval_applied"]
+    assert (applied["approval"], applied["status"], applied["asked_in"]) == (approval_id, "approved", first)
+    assert (applied["by"], applied["channel"]) == (user_name(), "command line")
+    assert f"delete_client approved by {approval_id} of {first}, answered by {user_name()} (command line)" in " ".join(
+        toolcaddie.ok("trail", second).split()
+    )
+    assert f"used by      {second}/call_" in toolcaddie.ok("approvals", "show", approval_id)
+
+
+def test_a_question_of_two_runs_names_both_and_is_answered_by_either(toolcaddie: CommandLine) -> None:
+    first, second, approval_id = _two_waiting_runs(toolcaddie)
+    assert f"also waits   {second}" in toolcaddie.ok("approvals", "show", approval_id)
+    refused = toolcaddie("approvals", "deny", "--run", second)
+    assert f"refused delete_client ({approval_id})" in refused.stdout
+    assert "wait for this answer: all of them are refused" in refused.stderr
+    assert first in refused.stderr
+    assert second in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [_DELETE, ("call", "delete_client", "client_id=977", "--catalog", "gym")], ids=["run", "call"]
+)
+def test_a_run_that_waits_is_one_json_object_with_its_questions(
+    toolcaddie: CommandLine, words: tuple[str, ...]
+) -> None:
+    done = toolcaddie(*words, "--json")
+    assert (done.exit_code, done.stderr) == (1, "")
+    waits = json.loads(done.stdout)
+    (question,) = waits["approvals"]
+    assert (waits["status"], question["tool"], question["arguments"]) == (
+        "pending",
+        "delete_client",
+        {"client_id": 977},
+    )
+    assert waits["resume"] == f"toolcaddie resume {waits['run_id']} --catalog gym"
+    toolcaddie.ok("approvals", "approve", question["id"])
+    assert "There is no client_id 977" in toolcaddie.ok(*waits["resume"].split()[1:])
+    assert {row["status"] for row in toolcaddie.json("runs")["runs"]} == {"completed"}
+
+
+def test_a_message_of_a_chat_that_waits_is_one_line_of_json(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("chat", "--catalog", "gym", "--json", stdin="delete client 977\n")
+    (line,) = done.stdout.splitlines()
+    assert (done.exit_code, json.loads(line)["status"]) == (1, "pending")
+
+
+def test_the_calls_of_a_run_include_one_that_waits_and_one_that_a_person_refused(toolcaddie: CommandLine) -> None:
+    run_id, approval_id = _waiting_run(toolcaddie)
+    (call,) = toolcaddie.json("runs", run_id)["calls"]
+    assert (call["name"], call["state"]) == ("delete_client", "waiting")
+    toolcaddie.ok("approvals", "deny", approval_id)
+    toolcaddie.ok("resume", run_id, "--catalog", "gym")
+    (call,) = toolcaddie.json("runs", run_id)["calls"]
+    assert call["state"] == "refused"
+    assert user_name() in call["detail"]
+
+
+def test_a_refusal_by_the_settings_is_not_told_as_that_of_a_person(toolcaddie: CommandLine) -> None:
+    answer = toolcaddie.ok(*_DELETE, "--approve", "deny")
+    assert "The settings refuse every call that needs an approval; no person was asked." in answer
+    assert "A person" not in answer
+    (call,) = toolcaddie.json("runs", "last")["calls"]
+    assert (call["state"], call["detail"]) == ("refused", "without a person")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.commandline import CommandLine
+from toolcaddie.util.user import user_name
 
 _QUESTION = b"[w]hy > "
 _PROMPT = b"you> "
@@ -127,3 +128,33 @@ def test_ctrl_c_at_a_question_leaves_the_chat_open(toolcaddie: CommandLine) -> N
         person.until(_QUESTION)
         person.interrupts()
         assert "not answered: run_" in person.until(_PROMPT)
+
+
+def test_where_approvers_are_set_nobody_else_is_asked(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text('[policy]\napprovers = ["ann"]\n')
+    with terminal("run", "delete client 977") as person:
+        shown = person.until(b"toolcaddie resume")
+    assert f"{user_name()} may not approve calls of delete_client" in shown
+    assert "ann" in shown
+    (waiting,) = toolcaddie.json("approvals", "list")["approvals"]
+    assert waiting["status"] == "open"
+
+
+def test_an_approver_is_asked_and_the_answer_is_recorded_in_their_name(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text(f'[policy]\napprovers = ["{user_name()}"]\n')
+    with terminal("run", "delete client 977") as person:
+        person.until(_QUESTION)
+        person.types("y")
+        person.until(_GONE)
+    (asked,) = toolcaddie.json("approvals", "list", "--all")["approvals"]
+    assert (asked["status"], asked["answered_by"]["id"]) == ("used", user_name())
+    assert asked["answered_by"]["channel"] == "terminal"
+
+
+def test_a_question_that_another_run_asked_too_says_so_and_is_answered_for_this_one(toolcaddie: CommandLine) -> None:
+    assert toolcaddie("run", "delete client 977", "--catalog", "gym").exit_code == 1
+    (asked,) = toolcaddie.json("approvals", "list")["approvals"]
+    with terminal("run", "delete client 977") as person:
+        assert f"{asked['run_id']} waits for the same answer" in person.until(_QUESTION)
+        person.types("y")
+        person.until(_GONE)

@@ -79,6 +79,7 @@ async def assembled(
     *,
     needs_catalog: bool = False,
     clients_retry: bool = False,
+    create: bool = True,
     registry: Registry | None = None,
 ) -> AsyncIterator[Assembled]:
     """Yields all parts, opened; on exit every record is on disk and the provider is closed.
@@ -86,12 +87,14 @@ async def assembled(
     `clients_retry`: True if clients repeat a request after a failure of the model, so that the runtime need not repeat it. It is
     ignored if the settings name tools: a run may have called some of them already, and must not start again.
 
+    `create`: False if a database that does not exist yet is a mistake.
+
     `registry` makes the parts that the settings name. None: a registry with all installed parts.
 
     Raises `ConfigError` for a mistake in the settings.
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
-    database = database_of(settings)
+    database = database_of(settings, create=create or is_in_memory(settings.database_url))
     parts = replace(host_parts(settings, database.store, states), metrics=metrics)
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)

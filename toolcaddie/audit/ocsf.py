@@ -77,7 +77,7 @@ def _status(record: EventRecord) -> int:
         return _UNKNOWN
     if record.kind == "call_decided":
         return {"allow": _SUCCESS, "deny": _FAILURE}.get(data.get("verdict", ""), _ELSE)
-    if record.kind == "approval_closed":
+    if record.kind in ("approval_closed", "approval_applied"):
         return _SUCCESS if data.get("status") in ("approved", "used") else _FAILURE
     return _FAILURE if data.get("error") or data.get("status") == "failed" else _SUCCESS
 

@@ -33,6 +33,7 @@ from toolcaddie.core.content import (
 )
 from toolcaddie.core.delivery import DeliveryOption, ExpectedBill
 from toolcaddie.core.events import (
+    ApprovalApplied,
     ApprovalClosed,
     CallDecided,
     CallFinished,
@@ -90,7 +91,7 @@ _MARGIN = 2_000
 
 _AFTER_OTHERS = (ApprovalClosed, CallSettled, RunResumed)
 """Events before which another process may have written rows of the run."""
-_DURABLE = (CallIntended, ApprovalClosed, CallSettled)
+_DURABLE = (CallIntended, ApprovalClosed, ApprovalApplied, CallSettled)
 """Events whose row must be on disk before the run continues."""
 _ENDS = (RunFinished, RunFailed, RunPaused)
 """Events after which a run writes no more rows in this process."""
@@ -357,6 +358,24 @@ def _approval_closed(event: ApprovalClosed) -> Data:
     }
 
 
+def _approval_applied(event: ApprovalApplied) -> Data:
+    """Data of an answer that decided a call of the run. `asked_in`: the run that put the question; `channel`: the way in by which
+    the person answered; `answered`: seconds since the epoch."""
+    approval = event.approval
+    person = approval.answered_by
+    return {
+        "id": event.call_id,
+        "name": approval.tool,
+        "approval": approval.id,
+        "status": "refused" if approval.status == "refused" else "approved",
+        "by": "" if person is None else _text(person.id),
+        "channel": "" if person is None else _text(person.channel or ""),
+        "reason": _text(approval.answer_reason),
+        "asked_in": approval.run_id,
+        "answered": approval.answered,
+    }
+
+
 def _call_intended(event: CallIntended) -> Data:
     return _call(event.call)
 
@@ -429,6 +448,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     MetaCalled: _meta_called,
     CallDecided: _call_decided,
     ApprovalClosed: _approval_closed,
+    ApprovalApplied: _approval_applied,
     CallIntended: _call_intended,
     CallFinished: _call_finished,
     CallUnknown: _call_unknown,

@@ -28,13 +28,15 @@ from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import View, tool_digest
 from toolcaddie.core.control import Decision
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.events import ApprovalClosed, CallDecided, Emit
+from toolcaddie.core.events import ApprovalApplied, ApprovalClosed, CallDecided, Emit
 from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 from toolcaddie.meta.lookup import unknown_tool
 from toolcaddie.meta.registry import OURS, MetaTools, is_meta
-from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, MetaOffer
+from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, ImpersonalApprover, MetaOffer
 from toolcaddie.util.replacing import replace
+
+_NOT_APPROVED = "A person did not approve this call."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +170,19 @@ async def _approval_gate(
     earlier = await gates.approvals.get(tenant, pending.approval) if pending.approval else None
     digest, version = digest_of(request), decision.policy_version
     if earlier is not None and earlier.status == "refused":
+        await _record_applied(earlier, request, emit)
         return _refusal(pending)
     if decision.verdict == "allow":
         return None
     if earlier is not None and not mismatch(earlier, digest=digest, policy_version=version):
         match earlier.status:
             case "approved":
-                await _used(earlier, request, gates)
+                await _used(earlier, request, gates, emit)
                 return None
             case "used" if earlier.used_by in ("", _place(request)):
                 # A process used the approval and died before the call acted: had the call acted, its outcome would be stored.
                 # Only the process that has claimed the run comes here.
+                await _record_applied(earlier, request, emit)
                 return None
             case "open":
                 return replace(pending, waiting="approval", decision=decision)
@@ -202,7 +206,7 @@ async def _put_question(
         )
     if equal is not None and equal.status == "approved":
         with suppress(RequestError):  # another call uses it at this moment, so there is a question for this one
-            await _used(equal, request, gates)
+            await _used(equal, request, gates, emit)
             return None
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
@@ -212,11 +216,15 @@ async def _put_question(
         )
     answered = replace(approval, status="approved" if approved else "refused", answered=gates.clock())
     await emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
-    return None if approved else _refusal(pending)
+    if approved:
+        return None
+    return _refusal(
+        pending, gates.approver.refusal if isinstance(gates.approver, ImpersonalApprover) else _NOT_APPROVED
+    )
 
 
-async def _used(approval: Approval, request: CallRequest, gates: Gates) -> None:
-    """Uses an approval for this call. Raises `RequestError` if another call uses it at this moment."""
+async def _used(approval: Approval, request: CallRequest, gates: Gates, emit: Emit) -> None:
+    """Uses an approval for this call, and records it. Raises `RequestError` if another call uses it at this moment."""
     await gates.approvals.use(
         request.context.principal.tenant,
         approval.id,
@@ -224,11 +232,17 @@ async def _used(approval: Approval, request: CallRequest, gates: Gates) -> None:
         policy_version=approval.policy_version,
         used_by=_place(request),
     )
+    await _record_applied(approval, request, emit)
+
+
+async def _record_applied(approval: Approval, request: CallRequest, emit: Emit) -> None:
+    """Records in the trail of this run whose answer decides the call; another run may have put the question."""
+    await emit(ApprovalApplied(run_id=request.context.run_id, call_id=request.call.id, approval=approval))
 
 
 def _place(request: CallRequest) -> str:
     return f"{request.context.run_id}/{request.call.id}"
 
 
-def _refusal(pending: PendingCall) -> PendingCall:
-    return replace(pending, result=failed("A person did not approve this call.", "denied"))
+def _refusal(pending: PendingCall, text: str = _NOT_APPROVED) -> PendingCall:
+    return replace(pending, result=failed(text, "denied"))

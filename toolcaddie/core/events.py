@@ -123,6 +123,15 @@ class ApprovalClosed(Struct, frozen=True, kw_only=True):
     approval: Approval
 
 
+class ApprovalApplied(Struct, frozen=True, kw_only=True):
+    """The answer to a question decides a call of this run: the call may run, or is refused. Another run may have put the
+    question."""
+
+    run_id: str
+    call_id: str
+    approval: Approval
+
+
 class CallIntended(Struct, frozen=True, kw_only=True):
     """A tool is about to run. If the tool is not idempotent, the event is on disk before the tool runs."""
 
@@ -241,6 +250,7 @@ RunEvent = (
     | MetaCalled
     | CallDecided
     | ApprovalClosed
+    | ApprovalApplied
     | CallIntended
     | CallProgressed
     | CallFinished

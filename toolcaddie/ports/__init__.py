@@ -3,7 +3,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 
 from __future__ import annotations
 
-from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, NamingPolicy, Policy
+from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
 from toolcaddie.ports.programs import Interpreter, ProgramSession, ProgramTool
@@ -45,6 +45,7 @@ __all__ = [
     "FixedWeight",
     "Forwarder",
     "HeldPages",
+    "ImpersonalApprover",
     "Influence",
     "Interpreter",
     "Invocation",

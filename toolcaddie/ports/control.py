@@ -57,6 +57,16 @@ class Approver(Protocol):
         ...
 
 
+@runtime_checkable
+class ImpersonalApprover(Protocol):
+    """An approver that refuses without a person. The refusals of any other are told to the model as those of a person."""
+
+    @property
+    def refusal(self) -> str:
+        """What the model reads if it refuses a call."""
+        ...
+
+
 class ApprovalStore(Protocol):
     """Approvals requested from people, and their answers. If several callers answer or use the same approval
     at the same time, only one of them succeeds.

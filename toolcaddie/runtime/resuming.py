@@ -9,6 +9,7 @@ from typing import Any
 from toolcaddie.control.admission import Gates
 from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.core.events import ApprovalClosed, RunResumed
@@ -119,6 +120,14 @@ class Resuming:
         except BaseException:
             await claim.give_back()
             raise
+
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        """Returns the questions for whose answers the calls of a paused run wait."""
+        stored = await self.runs.find(run_id, None)
+        waiting = [item.approval for item in stored.state.pending if item.waiting == "approval"]
+        tenant = stored.request.principal.tenant
+        found = [await self.gates.approvals.get(tenant, approval_id) for approval_id in waiting]
+        return [approval for approval in found if approval is not None]
 
     async def is_answered(self, run_id: str, principal: Principal) -> bool:
         """Returns True if a run of this principal waits, and none of its questions is open."""

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from toolcaddie.control.results.cache import CacheStatistics
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
@@ -169,6 +170,11 @@ class Runtime(Assembly):
             dependencies=dependencies,
         )
         return streamed(lambda live: resume(live=live))
+
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        """Returns the questions for whose answers a paused run waits, open and answered ones. Raises `RunNotFoundError`."""
+        await self.open()
+        return await self._resuming.questions(run_id)
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Runs one tool without a model. All checks of a run apply: visibility, schema, policy, approval."""

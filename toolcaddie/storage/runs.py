@@ -29,6 +29,9 @@ _TTL_SECONDS = 30 * 86_400.0
 _OLDER_COUNT = b'"turns":'
 """Name under which older versions stored `RunState.calls`. A message may contain this text too, but with escaped quotes."""
 
+_PAGE = 100
+"""Number of stored runs read at once."""
+
 log = Logger(__name__)
 
 
@@ -100,6 +103,22 @@ class StoredRuns:
         """Returns those of the ids under which a run is stored."""
         return (await self._documents.get_many(RUN, run_ids)).keys()
 
+    async def questions(self, run_id: str) -> Collection[str]:
+        """Returns the approvals that a stored run waits for; none if no such run is stored."""
+        stored = await self._documents.get(RUN, run_id)
+        return () if stored is None else _questions(stored)
+
+    async def waiting_for(self, approval_id: str) -> Sequence[str]:
+        """Returns the ids of the stored runs that wait for this approval. It reads all stored runs."""
+        waiting: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await self._documents.scan(RUN, prefix="", cursor=cursor, limit=_PAGE)
+            waiting += [document.key for document in page.documents if _waits_for(approval_id, document.value)]
+            cursor = page.cursor
+            if cursor is None:
+                return waiting
+
     async def check_free(self, run_id: str) -> None:
         """Raises `RequestError` if a stored run has this id: a new one would replace it."""
         if await self._documents.get(RUN, run_id) is not None:
@@ -147,6 +166,15 @@ class Claim:
     async def _write(self, run: StoredRun) -> None:
         value = msgspec.json.encode(run)
         await self._documents.put(RUN, run.state.run_id, value, ttl=self._ttl, owner=self._run.owner)
+
+
+def _questions(stored: bytes) -> Collection[str]:
+    """Returns the approvals that a stored run waits for."""
+    return [item.approval for item in _decoded(stored).state.pending if item.waiting == "approval"]
+
+
+def _waits_for(approval_id: str, stored: bytes) -> bool:
+    return approval_id.encode() in stored and approval_id in _questions(stored)
 
 
 def waiting_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:

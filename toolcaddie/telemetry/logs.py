@@ -16,6 +16,7 @@ import structlog
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import (
+    ApprovalApplied,
     ApprovalClosed,
     CallDecided,
     CallFinished,
@@ -162,6 +163,7 @@ class StructlogSink:
             MetaCalled: self._meta,
             CallDecided: self._decided,
             ApprovalClosed: self._approval,
+            ApprovalApplied: self._applied,
             CallFinished: self._called,
             CallUnknown: self._unknown,
             CallSettled: self._settled,
@@ -302,6 +304,17 @@ class StructlogSink:
             run=event.run_id,
             tool=approval.tool,
             status=approval.status,
+            by="" if approval.answered_by is None else approval.answered_by.id,
+        )
+
+    def _applied(self, event: ApprovalApplied) -> None:
+        approval = event.approval
+        self._log.info(
+            "approval_applied",
+            run=event.run_id,
+            tool=approval.tool,
+            approval=approval.id,
+            status="refused" if approval.status == "refused" else "approved",
             by="" if approval.answered_by is None else approval.answered_by.id,
         )
 

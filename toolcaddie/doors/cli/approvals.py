@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,6 +29,7 @@ from toolcaddie.doors.cli.output import json_option, local_time, note, print_jso
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import LAST
 from toolcaddie.registry import Registry
+from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.text import visible_line
 from toolcaddie.util.user import user_name
 
@@ -87,7 +88,7 @@ def list_(common: Common, everything: bool, limit: int, tenant: str, database_ur
 def show(common: Common, approval_id: str, tenant: str, database_url: str | None, as_json: bool) -> None:
     """Show the question APPROVAL_ID with all arguments."""
     settings = settings_of(common, database_url=database_url)
-    approval = asyncio.run(_found(settings, tenant, approval_id))
+    approval, others = asyncio.run(_found(settings, tenant, approval_id))
     if as_json:
         print_json(approval)
         return
@@ -102,6 +103,8 @@ def show(common: Common, approval_id: str, tenant: str, database_url: str | None
         "expires": local_time(approval.expires),
         "read before": ", ".join(approval.taint),
         "answered": _answered(approval),
+        "used by": approval.used_by,
+        "also waits": ", ".join(others),
     }
     for name, value in facts.items():
         if value:
@@ -163,7 +166,7 @@ def _answer(
             "name the run by its id: the newest run may be another one by the time you answer, and an answer counts for what "
             "you have seen. `toolcaddie runs` lists the runs, and `toolcaddie approvals list` what waits"
         )
-    outcomes = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
+    outcomes, runs = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
     answers = [outcome.approval for outcome in outcomes if outcome.approval is not None]
     problems = [outcome.problem for outcome in outcomes if outcome.problem]
     if as_json:
@@ -171,47 +174,59 @@ def _answer(
     else:
         for answer in answers:
             echo(f"{answer.status} {answer.tool} ({answer.id})")
-        for waiting in dict.fromkeys(answer.run_id for answer in answers):
-            note(f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`")
+        for answer in answers:
+            if len(waiting_runs := runs[answer.id]) > 1:
+                effect = "the first that goes on uses it" if approved else "all of them are refused"
+                note(f"{', '.join(waiting_runs)} wait for this answer: {effect}")
+        for waiting in dict.fromkeys(run for answer in answers for run in (answer.run_id, *runs[answer.id])):
+            note(
+                f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`; name "
+                "the same --catalog there as in the command that began it"
+            )
     if problems:
         raise CommandFailed("; ".join(problems))
 
 
 @asynccontextmanager
-async def _stored(settings: Settings) -> AsyncIterator[JudgedApprovals]:
+async def _stored(settings: Settings) -> AsyncIterator[tuple[JudgedApprovals, StoredRuns]]:
     policy = CurrentPolicy(policy_of(settings, Registry(), host_parts(settings)))
     async with existing_or_empty(settings) as database:
         approvals = StoredApprovals(database.store, emit=Trail(database.events).emit)
-        yield JudgedApprovals(approvals, policy, Visibility(bots_of(settings)))
+        yield JudgedApprovals(approvals, policy, Visibility(bots_of(settings))), StoredRuns(database.store)
 
 
 async def _listed(settings: Settings, tenant: str, *, everything: bool, limit: int) -> Sequence[Approval]:
-    async with _stored(settings) as approvals:
+    async with _stored(settings) as (approvals, _):
         return await approvals.list(tenant, status=None if everything else "open", limit=limit)
 
 
-async def _found(settings: Settings, tenant: str, approval_id: str) -> Approval:
-    async with _stored(settings) as approvals:
+async def _found(settings: Settings, tenant: str, approval_id: str) -> tuple[Approval, Sequence[str]]:
+    """Returns a question, and the other runs that wait for its answer."""
+    async with _stored(settings) as (approvals, runs):
         approval = await approvals.get(tenant, approval_id)
+        waiting = await runs.waiting_for(approval_id)
     if approval is None:
         raise RequestError(
             f"there is no approval {approval_id[:80]!r}; `toolcaddie approvals list` shows those that wait"
         )
-    return approval
+    return approval, [run_id for run_id in waiting if run_id != approval.run_id]
 
 
 async def _answers(
     settings: Settings, tenant: str, approval_ids: Sequence[str], run_id: str | None, *, approved: bool, reason: str
-) -> Sequence[Answered]:
-    """Answers the questions in the name of the operating system's user: all of them, or none if one cannot be answered."""
+) -> tuple[Sequence[Answered], Mapping[str, Sequence[str]]]:
+    """Answers the questions in the name of the operating system's user: all of them, or none if one cannot be answered. Returns
+    the outcomes, and for each question the runs that wait for it."""
     by = Principal(id=user_name(), tenant=tenant, channel="command line")
-    async with _stored(settings) as approvals:
+    async with _stored(settings) as (approvals, runs):
         if run_id is not None:
             waiting = await approvals.list(tenant, status="open", limit=_ALL)
-            approval_ids = [approval.id for approval in waiting if approval.run_id == run_id]
+            shared = await runs.questions(run_id)
+            approval_ids = [each.id for each in waiting if each.run_id == run_id or each.id in shared]
             if not approval_ids:
                 raise RequestError(f"{run_id[:80]} waits for no answer; `toolcaddie approvals list` shows what waits")
-        return await approvals.answer_all(tenant, dict.fromkeys(approval_ids, approved), by=by, reason=reason)
+        outcomes = await approvals.answer_all(tenant, dict.fromkeys(approval_ids, approved), by=by, reason=reason)
+        return outcomes, {each.id: await runs.waiting_for(each.id) for each in outcomes}
 
 
 def _arguments(approval: Approval) -> str:

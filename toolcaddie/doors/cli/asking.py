@@ -24,13 +24,14 @@ class Questions:
     def __init__(self) -> None:
         self._always: set[str] = set()
 
-    def answers(self, approvals: Sequence[Approval]) -> Mapping[str, bool]:
-        """Returns the answer to each question, by call id. Ctrl-C raises `click.Abort`; then nothing is answered."""
+    def answers(self, approvals: Sequence[Approval], run_id: str) -> Mapping[str, bool]:
+        """Returns the answer to each question of a run, by the question's id. Ctrl-C raises `click.Abort`; then nothing is
+        answered."""
         new = [approval for approval in approvals if approval.digest not in self._always]
         for approval in new:
-            _show(approval)
-        answered = {approval.call_id: self._answer(approval, several=len(new) > 1) for approval in new}
-        return {approval.call_id: answered.get(approval.call_id, True) for approval in approvals}
+            _show(approval, run_id)
+        answered = {approval.id: self._answer(approval, several=len(new) > 1) for approval in new}
+        return {approval.id: answered.get(approval.id, True) for approval in approvals}
 
     def _answer(self, approval: Approval, *, several: bool) -> bool:
         while True:
@@ -52,13 +53,17 @@ def _read(question: str) -> str:
     return _ANSWERS[answer]
 
 
-def _show(approval: Approval) -> None:
+def _show(approval: Approval, run_id: str) -> None:
     """Prints a question: the tool, its arguments and the reason."""
     echo(f"{approval.tool} needs your approval: {approval.reason or approval.rule}", err=True, bold=True)
     for name, text in argument_texts(approval):
         note(f"    {name}: {text if len(text) <= _VALUE_SHOWN else f'{text[:_VALUE_SHOWN]}… (w shows all)'}")
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
+    if approval.run_id != run_id:
+        note(
+            f"    {approval.run_id} waits for the same answer: a no counts for both runs, a yes for the first to use it"
+        )
 
 
 def _explain(approval: Approval) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -14,7 +16,7 @@ from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import ApprovalAnswer, Settings
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import JsonObject, ToolResult
@@ -23,6 +25,7 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import approve_option, bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.run import RunWaits, waiting_printed
 from toolcaddie.doors.cli.steps import Progress, interrupted_line
 from toolcaddie.doors.cli.tools import name_advice
 from toolcaddie.runtime import Runtime
@@ -62,9 +65,10 @@ def command(
     rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, bot=bot, approve=approve, database_url=database_url)
-    result = asyncio.run(
-        _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs))
-    )
+    with waiting_printed(as_json=as_json):
+        result = asyncio.run(
+            _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs))
+        )
     if as_json:
         print_json(
             {
@@ -86,7 +90,8 @@ def command(
 async def _call(
     settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str], *, hint: str
 ) -> ToolResult:
-    """Returns the result of the call. Raises `RequestError` for a wrong name or wrong arguments.
+    """Returns the result of the call. Raises `RequestError` for a wrong name or wrong arguments, and `RunWaits` if a person must
+    approve the call first.
 
     The error is worded for a person, because the text of the result is written for a model and contains the whole schema. `base`:
     the arguments of `--args`. `pairs`: words `KEY=VALUE`, which override them. `hint`: the command that shows the
@@ -97,7 +102,11 @@ async def _call(
         tool = visible.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
         arguments = {**base, **_pairs(pairs, schema)}
-        result = await _followed(parts.runtime, name, arguments)
+        run_id = f"run_{uuid.uuid4().hex}"
+        result = await _followed(parts.runtime, name, arguments, run_id)
+        if result.error == "denied":
+            with suppress(RunNotFoundError):  # refused, so nothing waits
+                raise RunWaits(run_id, await parts.runtime.questions(run_id))
     match result.error:
         case "unknown_tool":
             raise RequestError(
@@ -117,7 +126,7 @@ def _show_command(common: Common, name: str, catalogs: Sequence[str]) -> str:
     return shlex.join(("toolcaddie", *config, "tools", "show", name, *options))
 
 
-async def _followed(runtime: Runtime, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+async def _followed(runtime: Runtime, name: str, arguments: Mapping[str, Any], run_id: str) -> ToolResult:
     """Returns the result of a call. If it is interrupted, says which run it was, and whether the tool may have acted."""
     progress = Progress()
 
@@ -126,7 +135,7 @@ async def _followed(runtime: Runtime, name: str, arguments: Mapping[str, Any]) -
 
     with runtime.subscribe(take):
         try:
-            return await runtime.call(name, arguments, principal=_CALLER)
+            return await runtime.call(name, arguments, principal=_CALLER, run_id=run_id)
         except asyncio.CancelledError:  # Ctrl-C
             note(interrupted_line(progress))
             raise

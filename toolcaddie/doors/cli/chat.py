@@ -23,7 +23,16 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, prin
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, note_warnings, opened, questions_of, require_model, run_json
+from toolcaddie.doors.cli.run import (
+    RunWaits,
+    answer,
+    note_warnings,
+    opened,
+    questions_of,
+    require_model,
+    run_json,
+    waiting_json,
+)
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 
@@ -122,6 +131,9 @@ class _Chat:
             note("stopped; the message is not part of the conversation")
         except (ToolcaddieError, CommandFailed) as error:
             self.failures += 1
+            if self._json and isinstance(error, RunWaits):
+                print_json(waiting_json(error.run_id, error.approvals), one_line=True)
+                return
             print_failure(failure_of(error), as_json=self._json)
         else:
             self._messages = (*messages, *result.messages)

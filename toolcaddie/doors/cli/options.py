@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -102,6 +103,13 @@ approve_option = click.option(
     type=click.Choice(["inbox", "run", "deny"]),
     help="Calls that need an approval: wait for a person, run anyway, or are refused. [default: inbox]",
 )
+
+
+def resume_command(run_id: str) -> str:
+    """Returns the command that continues a run of the present command, with the same catalogs."""
+    catalogs = click.get_current_context().params.get("catalogs", ())
+    options = [word for catalog in catalogs for word in ("--catalog", catalog)]
+    return shlex.join(["toolcaddie", "resume", run_id, *options])
 
 
 def upstream_options(command: F) -> F:

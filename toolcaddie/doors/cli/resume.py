@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from toolcaddie.core.approval import Approval
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import finish, opened, print_result, questions_of
+from toolcaddie.doors.cli.run import finish, opened, print_result, questions_of, waiting_printed
 from toolcaddie.doors.cli.steps import Steps
 
 
@@ -30,8 +34,27 @@ def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None
     """
     settings = settings_of(common, **flags)
     live = sys.stdout.isatty() and not as_json
-    with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+    with (
+        waiting_printed(as_json=as_json),
+        Steps(quiet=as_json, live=live) as steps,
+        opened(settings, create=False) as (runner, parts),
+    ):
         runner.run(settle_lost_runs(parts.database))
+        _check_tools(run_id, runner.run(parts.runtime.questions(run_id)), parts.runtime.source.snapshot())
         result = finish(runner, parts, parts.runtime.resume_stream(run_id), steps, questions_of(as_json=as_json))
         degraded = parts.runtime.degraded
     print_result(result, steps.progress, degraded, as_json=as_json, live=live)
+
+
+def _check_tools(run_id: str, approvals: Sequence[Approval], catalog: Catalog) -> None:
+    """Raises `RequestError` if the catalog lacks a tool that the run waits to call, and that was not refused. The run still waits
+    then, and its answers still count."""
+    tools = dict.fromkeys(approval.tool for approval in approvals if approval.status != "refused")
+    names = ", ".join(name for name in tools if catalog.get(name) is None)
+    if not names:
+        return
+    raise RequestError(
+        f"{run_id} waits to call {names}, which is not in the catalog; name the catalogs of the command that began it with "
+        "--catalog, or refuse the call (`toolcaddie approvals deny`) if the tool is gone. The run still waits",
+        param="catalog",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from toolcaddie.app.models import key_advice
 from toolcaddie.app.settings import Log, Settings
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ProviderAuthError, ToolcaddieError
+from toolcaddie.core.errors import ProviderAuthError, RequestError, ToolcaddieError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
@@ -24,11 +24,13 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
-from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
+from toolcaddie.doors.cli.failure import FAILED, CommandFailed, attempt_json
+from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json, interrupted_line
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.user import user_name
 
 
 @click.command(
@@ -55,7 +57,11 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
     live = sys.stdout.isatty() and not as_json
     if not as_json:
         note_warnings(settings)
-    with Steps(quiet=as_json, live=live) as steps, opened(settings) as (runner, parts):
+    with (
+        waiting_printed(as_json=as_json),
+        Steps(quiet=as_json, live=live) as steps,
+        opened(settings) as (runner, parts),
+    ):
         require_model(parts)
         result = answer(runner, parts, request, steps, questions_of(as_json=as_json))
         degraded = parts.runtime.degraded
@@ -76,12 +82,13 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[tuple[asyncio.Runner, Assembled]]:
-    """Yields the parts of the settings, open, and the runner of their event loop."""
+def opened(settings: Settings, *, create: bool = True) -> Iterator[tuple[asyncio.Runner, Assembled]]:
+    """Yields the parts of the settings, open, and the runner of their event loop. `create`: False if a database that does not
+    exist yet is a mistake."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            yield runner, runner.run(stack.enter_async_context(assembled(settings)))
+            yield runner, runner.run(stack.enter_async_context(assembled(settings, create=create)))
         finally:
             runner.run(stack.aclose())
 
@@ -122,23 +129,102 @@ def finish(
     runner: asyncio.Runner, parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps, questions: Questions | None
 ) -> RunResult:
     """Shows the events of a run until its end. Where calls need an approval, the run pauses, `questions` asks, and the run goes
-    on. Raises `CommandFailed` if nobody can be asked, and `KeyboardInterrupt` after Ctrl-C at a question, which leaves the run
+    on. Raises `RunWaits` if nobody can be asked, and `KeyboardInterrupt` after Ctrl-C at a question, which leaves the run
     waiting."""
     runner.run(_shown(parts, events, steps))
     while steps.progress.result is None:
+        run_id = steps.progress.run_id
         approvals = runner.run(_waiting(parts, steps.progress.waiting))
         if questions is None:
-            raise CommandFailed(_remedy(steps.progress.run_id, approvals))
+            raise RunWaits(run_id, approvals)
+        if problems := [problem for approval in approvals if (problem := _objection(parts, approval))]:
+            raise RunWaits(run_id, approvals, [*problems, *_approvers(parts.settings)])
         try:
-            answers = questions.answers(approvals)
+            answers = questions.answers(approvals, run_id)
         except click.exceptions.Abort:
-            note(f"not answered: {_remedy(steps.progress.run_id, approvals)}")
+            note(f"not answered: {remedy(run_id, approvals)}")
             raise KeyboardInterrupt from None
-        resumed = parts.runtime.resume_stream(
-            steps.progress.run_id, approvals=answers, principal=Principal(), reason="answered in the terminal"
-        )
-        runner.run(_shown(parts, resumed, steps))
+        runner.run(_record(parts, approvals, answers))
+        runner.run(_shown(parts, parts.runtime.resume_stream(run_id, principal=Principal()), steps))
     return steps.progress.result
+
+
+class RunWaits(CommandFailed):
+    """Raised if a run waits for the answers of a person who cannot be asked here. `problems`: why the person who sits here
+    cannot."""
+
+    def __init__(self, run_id: str, approvals: Sequence[Approval], problems: Sequence[str] = ()) -> None:
+        super().__init__("; ".join([*problems, remedy(run_id, approvals)]))
+        self.run_id = run_id
+        self.approvals = approvals
+
+
+@contextmanager
+def waiting_printed(*, as_json: bool) -> Iterator[None]:
+    """Prints a run that waits for a person as JSON, and ends the command with exit code 1. Without `as_json`, the error of the
+    command says it."""
+    try:
+        yield
+    except RunWaits as waits:
+        if not as_json:
+            raise
+        print_json(waiting_json(waits.run_id, waits.approvals))
+        raise click.exceptions.Exit(FAILED) from None
+
+
+def waiting_json(run_id: str, approvals: Sequence[Approval]) -> dict[str, Any]:
+    """Returns the JSON of a run that waits for a person, with its questions."""
+    return {
+        "run_id": run_id,
+        "status": "pending",
+        "approvals": [
+            {
+                "id": approval.id,
+                "tool": approval.tool,
+                "arguments": approval.arguments,
+                "reason": approval.reason,
+                "rule": approval.rule,
+            }
+            for approval in approvals
+        ],
+        "resume": resume_command(run_id),
+    }
+
+
+def _person(approval: Approval) -> Principal:
+    """Returns the person at the terminal, who sees what the asker sees."""
+    return replace(approval.principal, id=user_name(), channel="terminal")
+
+
+def _objection(parts: Assembled, approval: Approval) -> str:
+    """Returns why the person at the terminal may not answer; empty: the person may."""
+    try:
+        parts.runtime.approvals.check(approval, _person(approval), approved=True)
+    except RequestError as error:
+        return str(error)
+    return ""
+
+
+def _approvers(settings: Settings) -> Sequence[str]:
+    """Returns the sentence that names the approvers of the settings; none if they name nobody."""
+    named = () if settings.policy is None else settings.policy.config.get("approvers", ())
+    return [f"the approvers are {', '.join(named)}"] if named else []
+
+
+async def _record(parts: Assembled, approvals: Sequence[Approval], answers: Mapping[str, bool]) -> None:
+    """Records the answers of the person at the terminal. An answer that somebody else gave in the meantime stays."""
+    for approval in approvals:
+        try:
+            await parts.runtime.approvals.answer(
+                approval.principal.tenant,
+                approval.id,
+                approved=answers[approval.id],
+                by=_person(approval),
+                reason="answered in the terminal",
+            )
+        except RequestError as error:
+            if error.code != "approval_closed":
+                raise
 
 
 async def _shown(parts: Assembled, events: AsyncIterator[RunEvent], steps: Steps) -> None:
@@ -162,13 +248,13 @@ async def _waiting(parts: Assembled, ids: Sequence[str]) -> list[Approval]:
     return [approval for approval in approvals if approval is not None]
 
 
-def _remedy(run_id: str, approvals: Sequence[Approval]) -> str:
+def remedy(run_id: str, approvals: Sequence[Approval]) -> str:
     """Returns the sentence for a run that waits where nobody can be asked."""
     calls = ", ".join(f"{approval.tool} ({approval.reason or approval.rule})" for approval in approvals)
     ids = " ".join(approval.id for approval in approvals)
     return (
         f"{run_id} waits for a person's approval of {calls}; answer with `toolcaddie approvals approve {ids}` and "
-        f"continue with `toolcaddie resume {run_id}`, or let such calls run with --approve run"
+        f"continue with `{resume_command(run_id)}`, or let such calls run with --approve run"
     )
 
 

@@ -27,13 +27,16 @@ from toolcaddie.doors.cli.trail import events_in
 from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 from toolcaddie.util.user import user_name
 
-CallState = Literal["under way", "done", "failed", "unknown"]
+CallState = Literal["waiting", "refused", "under way", "done", "failed", "unknown"]
 
 _CALL_KINDS = ("call_intended", "call_finished", UNKNOWN, SETTLED)
 """Kinds of the events from which the state of a call follows."""
+_GATE_KINDS = ("call_decided", "approval_closed", "approval_applied", "run_finished", "run_failed")
+"""Kinds of the events that say whether a call may begin."""
 _MESSAGE_SHOWN = 60
 _DETAIL_SHOWN = 160
 
@@ -41,7 +44,8 @@ _DETAIL_SHOWN = 160
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSummary:
     """A call and its outcome. A call whose outcome is not recorded is `under way`, or `unknown` once it is recorded that the
-    outcome will never be known, because the process was killed or the run was cancelled."""
+    outcome will never be known, because the process was killed or the run was cancelled. A call that did not begin is `waiting`
+    for a person, or `refused`, by the policy or by a person."""
 
     id: str
     name: str
@@ -223,6 +227,8 @@ def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
     says that its outcome is unknown."""
     calls: dict[str, CallSummary] = {}
     for event in events:
+        if event.kind in _GATE_KINDS:
+            _pass_gate(calls, event)
         if event.kind not in _CALL_KINDS:
             continue
         data, before = event.data, calls.get(event.data["id"])
@@ -232,6 +238,35 @@ def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
             id=data["id"], name=data["name"], arguments=data["arguments"], state=_state(event), detail=_detail(data)
         )
     return list(calls.values())
+
+
+def _pass_gate(calls: dict[str, CallSummary], event: EventRecord) -> None:
+    """Adds a call that a policy refuses or asks about, and changes the state of one that a person refuses."""
+    data = event.data
+    match event.kind, data.get("verdict") or data.get("status"):
+        case "call_decided", "ask":
+            calls[data["id"]] = _not_begun(data, "waiting")
+        case "call_decided", "deny":
+            calls[data["id"]] = _not_begun(data, "refused")
+        case (("approval_closed" | "approval_applied"), "refused") if data["id"] in calls:
+            by = f"by {data['by']}" if data["by"] else "without a person"
+            calls[data["id"]] = replace(calls[data["id"]], state="refused", detail=f"{by} {data['reason']}".rstrip())
+        case (("run_finished" | "run_failed"), _):
+            for call in calls.values():
+                if call.state == "waiting":
+                    calls[call.id] = replace(call, state="refused", detail="the run ended without it")
+        case _:
+            pass
+
+
+def _not_begun(data: Mapping[str, Any], state: CallState) -> CallSummary:
+    return CallSummary(
+        id=data["id"],
+        name=data["name"],
+        arguments=data["arguments"],
+        state=state,
+        detail=data["reason"] or f"rule {data['rule']}",
+    )
 
 
 def _state(event: EventRecord) -> CallState:

@@ -184,6 +184,12 @@ def _approval_sentence(data: Data) -> str:
     return f"{data['name']} {data['status']}{by} at {local_time(data['closed'])}{reason}"
 
 
+def _applied_sentence(data: Data) -> str:
+    by = f", answered by {data['by']}" if data["by"] else ", answered by the application"
+    channel = f" ({data['channel']})" if data["channel"] else ""
+    return f"{data['name']} {data['status']} by {data['approval']} of {data['asked_in']}{by}{channel}"
+
+
 def _intent_sentence(data: Data) -> str:
     return f"{data['name']} {data['arguments']}"
 
@@ -242,6 +248,7 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "meta_called": _meta_sentence,
     "call_decided": _decision_sentence,
     "approval_closed": _approval_sentence,
+    "approval_applied": _applied_sentence,
     "call_intended": _intent_sentence,
     "call_finished": _call_sentence,
     "call_unknown": _unknown_sentence,
