@@ -16,7 +16,7 @@ from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER, field_value
 from toolcaddie.wires.chat.messages import FUNCTION, read_message, write_message
-from toolcaddie.wires.checks import check_messages
+from toolcaddie.wires.checks import check_messages, check_parts
 
 WHAT = "a chat request"
 """Name of a request in error messages."""
@@ -139,6 +139,7 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
             "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
         )
     _check_types(fields)
+    check_parts(messages, bounds)
     read = tuple(read_message(item, f"messages[{index}]") for index, item in enumerate(messages))
     check_messages(read, bounds)
     return DoorRequest(

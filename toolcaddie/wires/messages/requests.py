@@ -14,7 +14,7 @@ from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.wires.bodies import ENCODER, field_value
-from toolcaddie.wires.checks import check_messages
+from toolcaddie.wires.checks import check_messages, check_parts
 from toolcaddie.wires.messages.content import Block
 from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation, read_conversation
 from toolcaddie.wires.messages.schemas import output_schema
@@ -243,6 +243,7 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
         raise RequestError(message, param="messages", code="too_many_messages")
     if not isinstance(fields.get("stream", False), bool):
         raise RequestError("stream: must be true or false", param="stream")
+    check_parts(messages, bounds)
     read = read_conversation(fields.get("system"), messages)
     check_messages(read, bounds)
     choice = fields.get("tool_choice")

@@ -14,6 +14,7 @@ from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.checks import check_count, check_parts
 from toolcaddie.wires.neutral import is_neutral
 from toolcaddie.wires.responses.messages import Conversation, ToolForms, read_items
 from toolcaddie.wires.responses.own_forms import chosen, grouped, internal_name, loaded_tools
@@ -205,6 +206,7 @@ def _read_messages(fields: Mapping[str, Any], bounds: Bounds) -> tuple[Message, 
         raise RequestError(message, param="input", code="too_many_messages")
     if not isinstance(instructions, str | None):
         raise RequestError("'instructions' must be a string", param="instructions")
+    check_parts(items, bounds, param="input")
     before = (Message(role="system", content=instructions),) if instructions else ()
     messages = (*before, *read_items(items))
     _check_messages(messages, bounds)
@@ -212,10 +214,9 @@ def _read_messages(fields: Mapping[str, Any], bounds: Bounds) -> tuple[Message, 
 
 
 def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
-    parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
-    if parts > bounds.parts:
-        message = beyond(f"'input' holds {parts:,} parts of content", bounds.parts, "parts")
-        raise RequestError(message, param="input", code="too_many_parts")
+    check_count(
+        sum(len(message.content) for message in messages if isinstance(message.content, tuple)), bounds, "input"
+    )
     calls = [call for each in messages for call in each.tool_calls]
     if len(calls) > bounds.calls:
         message = beyond(f"'input' holds {len(calls):,} tool calls", bounds.calls, "calls")
