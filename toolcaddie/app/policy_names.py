@@ -20,9 +20,8 @@ _CEDAR = "cedar"
 
 def names_without_meaning(settings: Settings, catalog: Catalog, keys: Iterable[ApiKey]) -> Sequence[str]:
     """Returns a sentence for each name in the table `[policy]`, and in its files of rules, that no tool, category, bot or caller
-    has. `catalog`: all tools,
-    also those of categories that are not enabled; `keys`: the API keys, whose roles and bots are known. Policies of other types
-    are not read."""
+    has. `catalog`: all tools, also those of categories that are not enabled; `keys`: the API keys, whose roles and bots are
+    known. Policies of other types are not read."""
     if settings.policy is None or settings.policy.type != _CEDAR:
         return ()
     policy = policy_of(settings, Registry(), host_parts(settings))

@@ -208,8 +208,8 @@ def export(
         note(f"{counted(count, 'row')} written to {output}")
     if not count and not as_json:
         options = {"--run": run_id, "--principal": principal, "--tenant": tenant, "--since": since, "--until": until}
-        given = [f"{option} {value}" for option, value in options.items() if value is not None]
-        note(f"no row of the trail matches {' and '.join(given)}" if given else "the trail has no rows")
+        conditions = [f"{option} {value}" for option, value in options.items() if value is not None]
+        note(f"no row of the trail matches {' and '.join(conditions)}" if conditions else "the trail has no rows")
 
 
 async def _write(database: Database, query: RowQuery, as_format: Format, lines: TextIO) -> int:
