@@ -224,6 +224,11 @@ def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[
     return [tuple(dict.fromkeys(row)) for row in zip(*columns, strict=True)]
 
 
+def stems_in(words: Sequence[str], stemmer: str) -> list[str]:
+    """Returns the stem of each word by the Snowball stemmer of this name, "turkish" for example."""
+    return _stemmer(stemmer).stemWords(words)
+
+
 def _ends(text: str) -> Iterator[str]:
     """Yields the text, or its two ends if it is long. The ends are separate parts, so that no phrase matches across the gap."""
     if len(text) <= 2 * LOOKED_AT:
@@ -265,7 +270,7 @@ def _pairs(run: str) -> list[str]:
 _local = threading.local()
 
 
-def _stemmer(language: Language) -> Stemmer.Stemmer:
+def _stemmer(language: str) -> Stemmer.Stemmer:
     """Returns this thread's stemmer of a language, because stemmers are not thread-safe. The stemmer's own cache is off, because
     it would grow without limit."""
     stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
