@@ -61,6 +61,11 @@ def vectors(runtime: Runtime = "numpy", folder: Path = CACHE) -> VectorCache:
     return VectorCache(minilm(runtime=runtime), folder)
 
 
+def vectors_of(signals: str) -> Embedder | None:
+    """Returns the model of these rankers, with its cache; None if they need none."""
+    return vectors() if signals == "embedding" else None
+
+
 def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict[str, Baseline]:
     """Returns baselines by name, without those whose packages are missing. Those that embed use `model` instead of torch."""
     if str(bench) not in sys.path:

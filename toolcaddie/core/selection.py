@@ -74,6 +74,15 @@ class QueryWords:
     """Names of recently called tools."""
     principal: Principal | None = None
     """The caller; None: anonymous."""
+    foreign: float = 0.0
+    """Share of the visible tools, 0 to 1, whose texts are in another language than the request; 0 if most are in the same."""
+    translations: tuple[tuple[str, float], ...] = ()
+    """English words for a foreign request, as texts with weights, for rankers that compare words; empty if there are none."""
+
+    @property
+    def texts(self) -> tuple[tuple[str, float], ...]:
+        """The texts that are compared word by word, each with its weight: the translations, or all messages as they are."""
+        return self.translations or (*self.messages, *self.replies)
 
 
 class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):

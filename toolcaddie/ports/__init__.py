@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
-from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
+from toolcaddie.ports.models import (
+    AsymmetricEmbedder,
+    Classifier,
+    Embedder,
+    Forwarder,
+    Provider,
+    RawResponse,
+    RemoteEmbedder,
+)
 from toolcaddie.ports.programs import Interpreter, ProgramSession, ProgramTool
 from toolcaddie.ports.ranking import (
     FixedWeight,
@@ -34,6 +42,7 @@ __all__ = [
     "ApprovalStore",
     "Approver",
     "ApproverPolicy",
+    "AsymmetricEmbedder",
     "CacheStore",
     "CallNext",
     "CallWrapper",

@@ -82,6 +82,15 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
+class AsymmetricEmbedder(Embedder, Protocol):
+    """An embedder that reads requests in another way than the texts of tools, which `embed` reads."""
+
+    def embed_requests(self, texts: Sequence[str]) -> Any:
+        """Returns the vectors of requests, as `embed` does for the texts of tools."""
+        ...
+
+
+@runtime_checkable
 class RemoteEmbedder(Protocol):
     """An embedder on a server. A selection does no I/O, so the vectors are fetched before the selection begins.
 

@@ -42,7 +42,7 @@ class EvidenceReader:
     def for_selection(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> Evidence:
         """Returns the evidence of a query for a selection. Its categories are those that the caller fixed; otherwise those that
         match by keyword or were suggested by a first stage."""
-        words = self._words(query)
+        words = self._words(index, query, mask)
         if query.categories is not None:
             return _evidence(index, words, _fixed(index, query.categories, mask), ("categories", *self.scorers), mask)
         if self.by_keyword or query.suggested:
@@ -52,12 +52,13 @@ class EvidenceReader:
 
     def for_search(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> Evidence:
         """Returns the evidence of a query for a search. Categories that are only related to a matched one do not count."""
-        words = self._words(query)
+        words = self._words(index, query, mask)
         matches = CategoryMatches(matched=index.categories.matches(words, mask).matched)
         return _evidence(index, words, matches, ("categories", *(self.scorers or ("bm25",))), mask)
 
     def for_words(self, index: CatalogIndex, words: QueryWords, scorers: tuple[str, ...]) -> Evidence:
         """Returns the evidence of words by these `scorers` alone, for all tools of the catalog."""
+        words = index.languages().read(words, None)
         if not self.by_keyword:
             return _evidence(index, words, NO_MATCHES, scorers, None)
         return _evidence(index, words, index.categories.matches(words, None), ("categories", *scorers), None)
@@ -66,8 +67,9 @@ class EvidenceReader:
         """Returns one score for each tool, by the weights in the settings."""
         return fused(evidence.signals, self.settings.weights, self.settings.nothing_fits)
 
-    def _words(self, query: SelectionQuery) -> QueryWords:
-        return query_words(query, window=self.settings.window, window_user=self.settings.window_user)
+    def _words(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> QueryWords:
+        words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
+        return index.languages().read(words, mask)
 
 
 def _evidence(

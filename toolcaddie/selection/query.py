@@ -110,7 +110,7 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
     The weights of a word in several messages add up; a word that occurs twice in one message counts once. Words in the names of
     recently called tools are terms too, but these names are not among the messages of the result.
     """
-    texts = [(*_words_and_language(text), weight) for text, weight in (*words.messages, *words.replies)]
+    texts = [(*_words_and_language(text), weight) for text, weight in words.texts]
     called = [(*_words_and_language(name), CALLED_WEIGHT) for name in words.called]
     spelled = list(dict.fromkeys(word for part, _, _ in (*texts, *called) for word in part))
     stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))

@@ -18,6 +18,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranker, RankerFactory, Visible
 from toolcaddie.selection.index.change import CatalogChange, change_between
 from toolcaddie.selection.index.groups import Groups
+from toolcaddie.selection.index.languages import CatalogLanguages
 from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.rankers.categories import Categories
 from toolcaddie.util.bounded import Bounded, Limit
@@ -99,6 +100,7 @@ class CatalogIndex:
         self._factories = factories
         self._rankers: dict[str, Ranker] = dict(carried.rankers)
         self._links = carried.links
+        self._languages: CatalogLanguages | None = None
         self._lock = threading.Lock()
 
     def changed(self, change: CatalogChange) -> CatalogIndex:
@@ -131,6 +133,13 @@ class CatalogIndex:
             if self._links is None:
                 self._links = Links(self.catalog)
             return self._links
+
+    def languages(self) -> CatalogLanguages:
+        """Returns the languages of the catalog's texts, which are counted at first use."""
+        with self._lock:
+            if self._languages is None:
+                self._languages = CatalogLanguages(self.catalog)
+            return self._languages
 
     def slim(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Returns the tokens of the slimmed definitions of these tools. They are computed at first use, because most requests

@@ -39,7 +39,7 @@ class Hit:
     weight: float
     keyword: str = ""
     message: int = 0
-    """Index in `QueryWords.messages` of the message with the keyword; 0 is the current message."""
+    """Index of the message with the keyword in `QueryWords.messages`, followed by the translations; 0 is the current message."""
     related_to: str = ""
     """Name of the category to which this one is related."""
     suggested: bool = False
@@ -119,7 +119,7 @@ class Categories:
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
-            for number, (text, weight) in enumerate(words.messages):
+            for number, (text, weight) in enumerate((*words.messages, *words.translations)):
                 for owner, keyword in self._owned(text):
                     if visible[owner] and (owner not in hits or hits[owner].weight < weight):
                         hits[owner] = Hit(weight=weight, keyword=keyword, message=number)

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
+from toolcaddie.ports import AsymmetricEmbedder, Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
+from toolcaddie.selection.index.hubs import Hubs
 from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
@@ -50,6 +51,11 @@ class Belief:
     """Rate at which the weight falls as the words become certain: it is 0 from a certainty of 1 / sure."""
     name: float
     """Share of the name's vector in the vector of a tool; the rest is the vector of name and description together."""
+    foreign: float = 2.25
+    """Weight for a request in another language than the tools, whose words prove little."""
+    hub: float = 0.3
+    """Share of a tool's nearness to its own nearest tools that is subtracted from its nearness to a foreign request: tools that
+    are near to many others are near to any request in another language."""
 
 
 MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
@@ -99,6 +105,7 @@ class Embedding:
         self._is_worded = is_worded
         self._vectors = vectors_of(catalog.tools, embedder, belief) if vectors is None else vectors
         self._rows = Vectors(self._vectors)
+        self._hubs = Hubs(self._vectors)
         self._terms = postings.sizes()
 
     def following(self, catalog: Catalog) -> Embedding:
@@ -133,17 +140,21 @@ class Embedding:
         weights = np.array([weight * self._language_share(text) for text, weight in texts], dtype=np.float32)
         if not weights.any() or not len(self._vectors):
             return None
-        vectors = _floats(self._embedder.embed([text for text, _ in texts]))
+        vectors = requests_embedded(self._embedder, [text for text, _ in texts])
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._rows.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
-        near: Floats = np.maximum(cosines - self._usual(request, visible), np.float32(0.0))
+        usual = self._usual(request, visible)
+        if words.foreign and self._belief.hub:
+            crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub)
+            cosines, usual = cosines - crowds, usual - np.float32(np.median(crowds))
+        near: Floats = np.maximum(cosines - usual, np.float32(0.0))
         near[near < _ROUNDING] = 0.0
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
         nearest = min(1.0, max(0.0, float(current.max())))
-        talk = not content_words(texts[0][0][:_MOST_TEXT], "english")
+        talk = not words.foreign and not content_words(texts[0][0][:_MOST_TEXT], "english")
         if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
             return None
         near *= np.float32(nearest / best)
@@ -159,6 +170,9 @@ class Embedding:
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
+        if words.foreign:
+            own = self._belief.weight if words.foreign < 1 else 0.0
+            return words.foreign * self._belief.foreign + (1 - words.foreign) * own
         query_terms, scope = self._postings.query_terms(words), self._postings.scope(visible)
         terms = self._terms if visible is None else self._terms[visible]
         described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
@@ -176,6 +190,12 @@ class Embedding:
         if is_foreign(split_words(text[:_MOST_TEXT]), languages):
             return 0.0
         return max(0.0, 2 * latin_share(text) - 1)
+
+
+def requests_embedded(embedder: Embedder, texts: Sequence[str]) -> Floats:
+    """Returns the vectors of requests, one row each."""
+    read = embedder.embed_requests if isinstance(embedder, AsymmetricEmbedder) else embedder.embed
+    return _floats(read(texts))
 
 
 def factory(embedder: Embedder) -> RankerFactory:

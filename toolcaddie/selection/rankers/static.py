@@ -21,12 +21,14 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import Ranker
 from toolcaddie.selection.index.postings import postings_of
+from toolcaddie.selection.languages.guess import ENGLISH, OTHER
+from toolcaddie.selection.languages.tables import language_tables
 from toolcaddie.selection.query import fold
 from toolcaddie.selection.rankers.embedding import Belief, Embedding
 
 Floats = npt.NDArray[np.float32]
 
-BELIEF = Belief(weight=1.75, sure=3.0, name=0.2)
+BELIEF = Belief(weight=1.75, sure=3.0, name=0.2, foreign=2.0, hub=0.2)
 """The parameters for these vectors. They weigh less than those of a model, because the table knows words and not sentences."""
 
 _FILE = Path(__file__).with_name("words.npz")
@@ -39,14 +41,16 @@ _LETTERS = 3
 near to others by chance."""
 _MOST_CACHED = 16_384
 """The largest number of words whose pieces are cached."""
+_UNTRANSLATED = 0.5
+"""Weight of a word without a translation in a foreign text: often a name."""
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 class WordTable:
     """Makes vectors by the table of word pieces. Safe for many threads. Implements `ports.Embedder`."""
 
-    name = "words-1"
-    languages = frozenset({"english"})
+    name = "words-2"
+    languages = None
 
     def __init__(self, pieces: Sequence[str], rows: npt.NDArray[np.int8], scales: Floats) -> None:
         self.dimensions = rows.shape[1]
@@ -54,21 +58,43 @@ class WordTable:
         self._rows, self._scales = rows, scales
         self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
         self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
+        self._tables = language_tables()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, 256]: unit vectors, or zeros if the table has no piece of the text."""
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for row, text in zip(vectors, texts, strict=True):
-            numbers = self._numbers_of(text)
+        """Returns float32 [texts, 256]: unit vectors of texts about tools, or zeros if the tables have no piece of the text."""
+        return self._vectors([self._summands(text, self._tables.guess.of_description(text)) for text in texts])
+
+    def embed_requests(self, texts: Sequence[str]) -> Floats:
+        """Returns the vectors of requests. They differ from `embed` in that a single word may be foreign."""
+        return self._vectors([self._summands(text, self._tables.guess.of(text)) for text in texts])
+
+    def is_worded(self, text: str) -> bool:
+        """Returns True if a text has a piece of at least three letters. Texts of shorter pieces are near to others by chance."""
+        return any(self._worded[number] for number in self._summands(text, self._tables.guess.of(text))[0])
+
+    def _vectors(self, summands: Sequence[tuple[list[int], Floats | None]]) -> Floats:
+        vectors = np.zeros((len(summands), self.dimensions), dtype=np.float32)
+        for row, (numbers, weights) in zip(vectors, summands, strict=True):
             if numbers:
-                np.dot(self._scales[numbers], self._rows[numbers].astype(np.float32), out=row)
+                scales = self._scales[numbers] if weights is None else self._scales[numbers] * weights
+                np.dot(scales, self._rows[numbers].astype(np.float32), out=row)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))
         return unit
 
-    def is_worded(self, text: str) -> bool:
-        """Returns True if a text has a piece of at least three letters. Texts of shorter pieces are near to others by chance."""
-        return any(self._worded[number] for number in self._numbers_of(text))
+    def _summands(self, text: str, code: str) -> tuple[list[int], Floats | None]:
+        """Returns the numbers of the pieces whose rows make the vector of a text, and their weights; None: all weigh 1. A word of
+        another language than English has the pieces of its English words."""
+        if code in (ENGLISH, OTHER):
+            return self._numbers_of(text), None
+        numbers: list[int] = []
+        weights: list[float] = []
+        for word, english in self._tables.of(code).translated(text[:_MOST_TEXT]):
+            for part, weight in english or ((word, _UNTRANSLATED),):
+                own = self._pieces_of(part)
+                numbers += own
+                weights += [weight] * len(own)
+        return numbers, np.array(weights, dtype=np.float32)
 
     def _numbers_of(self, text: str) -> list[int]:
         return [number for word in _PART.findall(fold(text[:_MOST_TEXT])) for number in self._pieces_of(word)]

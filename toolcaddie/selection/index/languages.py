@@ -1,0 +1,115 @@
+"""The languages of a catalog's texts, and requests read as the catalog needs them: with English words for a request in another
+language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.core.tool import Tool
+from toolcaddie.ports import Visible
+from toolcaddie.selection.languages.guess import ENGLISH, OTHER
+from toolcaddie.selection.languages.tables import LanguageTables, language_tables
+from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.replacing import replace
+
+_SAMPLE = 200
+"""The largest number of visible tools by which the languages of a catalog are counted."""
+_MOST_CACHED = 64
+"""The number of sets of visible tools whose languages are cached."""
+_SAME = 0.5
+"""Share of the tools in the request's language from which the request is not foreign."""
+_FIRST_CHOICES = (1.0, 0.4)
+"""Weights of the first and the second English word for a word."""
+_LEAST_SHARE = 0.08
+"""The least share of a second English word, by the table."""
+_FEW = 3
+"""A current message with fewer words is read together with the earlier ones to guess its language."""
+
+_RELATED: tuple[frozenset[str], ...] = (
+    frozenset({"da", "no", "sv"}),
+    frozenset({"cs", "sk"}),
+    frozenset({"ca", "es", "it", "pt"}),
+    frozenset({"bg", "ru", "sr", "uk"}),
+    frozenset({"ja", "zh"}),
+)
+"""Languages that are mistaken for each other if a text is short."""
+
+
+class CatalogLanguages:
+    """Counts the languages of a catalog's visible tools, and reads requests. Safe for many threads."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._tables = language_tables()
+        self._whole = self._counted(None)
+        self._shares: Bounded[bytes, Mapping[str, float]] = Bounded(_MOST_CACHED)
+
+    def read(self, words: QueryWords, mask: Visible | None) -> QueryWords:
+        """Returns the words of a query with `foreign` and `translations`; the same object if the request is in the language of
+        most visible tools."""
+        if not words.messages:
+            return words
+        shares = self._of(mask)
+        code = self._language(words)
+        same = sum(share for other, share in shares.items() if other == code or _are_related(code, other))
+        if same >= _SAME or not shares:
+            return words
+        foreign = 1 - same
+        if code in (ENGLISH, OTHER) or not shares.get(ENGLISH):
+            return replace(words, foreign=foreign)
+        return replace(words, foreign=foreign, translations=_translations(words, same, self._tables))
+
+    def _language(self, words: QueryWords) -> str:
+        current = words.messages[0][0]
+        if len(current.split()) < _FEW and len(words.messages) > 1:
+            current = " ".join(text for text, _ in words.messages)
+        return self._tables.guess.of(current)
+
+    def _of(self, mask: Visible | None) -> Mapping[str, float]:
+        if mask is None:
+            return self._whole
+        key = mask.tobytes()
+        if (shares := self._shares.get(key)) is None:
+            shares = self._counted(mask)
+            self._shares.put(key, shares)
+        return shares
+
+    def _counted(self, mask: Visible | None) -> Mapping[str, float]:
+        rows = np.arange(len(self._catalog)) if mask is None else np.flatnonzero(mask)
+        some = rows[:: max(1, len(rows) // _SAMPLE)].tolist()
+        counts = Counter(tool_language(self._catalog.tools[row], self._tables) for row in some)
+        return {code: count / len(some) for code, count in counts.items()}
+
+
+def tool_language(tool: Tool, tables: LanguageTables) -> str:
+    """Returns the language of a tool's description; English if it has none."""
+    return tables.guess.of_description(tool.description) if tool.description else ENGLISH
+
+
+@lru_cache(maxsize=256)
+def _are_related(one: str, other: str) -> bool:
+    return any(one in group and other in group for group in _RELATED)
+
+
+def _translations(words: QueryWords, same: float, tables: LanguageTables) -> tuple[tuple[str, float], ...]:
+    """Returns texts of English words for each message, first and second choices apart. Words without a translation, such as
+    names, stay. If some tools are in the request's language (`same`), its messages stay too, with this share of their weight."""
+    texts: list[tuple[str, float]] = []
+    for text, weight in (*words.messages, *words.replies):
+        code = tables.guess.of(text)
+        if code in (ENGLISH, OTHER):
+            texts.append((text, weight))
+            continue
+        choices = tables.of(code).translated(text)
+        first = " ".join(english[0][0] if english else word for word, english in choices)
+        second = " ".join(english[1][0] for _, english in choices if len(english) > 1 and english[1][1] >= _LEAST_SHARE)
+        texts += [(each, factor * weight) for each, factor in zip((first, second), _FIRST_CHOICES, strict=True) if each]
+        if same:
+            texts.append((text, same * weight))
+    return tuple(texts)

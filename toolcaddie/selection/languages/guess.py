@@ -1,0 +1,176 @@
+"""Guesses the language of a text: by its script, and in scripts that several languages share by frequent words and parts of
+words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+ENGLISH = "en"
+OTHER = ""
+"""The code of a language without a table."""
+
+ALPHABETS: Mapping[str, tuple[str, ...]] = {
+    "latin": (
+        *(ENGLISH, "ca", "cs", "da", "de", "es", "fi", "fr", "hu", "id", "it", "nl", "no", "pl", "pt", "ro", "sk", "sv"),
+        *("tr", "vi"),
+    ),
+    "cyrillic": ("bg", "ru", "sr", "uk"),
+    "arabic": ("ar", "fa"),
+}
+"""The languages that share an alphabet, English first."""
+
+_MOST_TEXT = 600
+"""The number of characters of a text that are read."""
+_MOST_WORDS = 60
+"""The number of words of a text that are read."""
+_SURE = 0.6
+"""The lead over English from which a text is in another language, in log-probability."""
+_SURE_A_WORD = 0.15
+"""The part of that lead that every word of the text must have on average, because a long text leads by chance."""
+_NAME_WEIGHT = 0.25
+"""Weight of a capitalised word, compared with others."""
+_PARTS_WEIGHT = 0.5
+"""Weight of the parts of an unknown word, compared with a known word."""
+
+_MOST_CACHED = 4_096
+"""The number of texts whose language is cached."""
+_FEW_WORDS = 4
+"""A description in Latin letters with fewer words counts as English."""
+_ENGLISH_WORDS = frozenset(("the", "and", "with", "this", "from", "that", "your"))
+"""Words that stand in no other language of these tables, or in few of its texts."""
+
+_KANA = re.compile("[぀-ヿ]")
+_HAN = re.compile("[㐀-䶿一-鿿豈-﫿]")
+_SCRIPTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("ko", re.compile("[가-힣ᄀ-ᇿ]")),
+    ("th", re.compile("[\u0e01-\u0e4e]")),
+    ("he", re.compile("[\u05d0-\u05ea]")),
+    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
+    ("hi", re.compile("[\u0900-\u097f]")),
+    ("cyrillic", re.compile("[\u0400-\u052f]")),
+    ("arabic", re.compile("[\u0600-\u06ff]")),
+    ("latin", re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff]")),
+)
+_FOREIGN_CYRILLIC = re.compile("[әғқңөұүһҗҙҡҫӑӗўӣӯҷҳӘҒҚҢӨҰҮҺ]")
+"""Letters of Kazakh, Tatar, Belarusian, Tajik and others, which have no table."""
+_FOREIGN_ARABIC = re.compile("[ٹڈڑںےۆێڕڵ]")
+"""Letters of Urdu and Kurdish, which have no table."""
+_FOREIGN_LATIN = re.compile("[ėųįāēūķļņģəġħċ]", re.IGNORECASE)
+"""Letters of Lithuanian, Latvian, Azerbaijani and Maltese, which have no table."""
+_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alphabet:
+    """How much words and parts of words speak for each language of an alphabet: 0 for the language they fit best, less for
+    others."""
+
+    codes: tuple[str, ...]
+    words: Mapping[str, int]
+    word_scores: npt.NDArray[np.float32]
+    parts: Mapping[str, int]
+    part_scores: npt.NDArray[np.float32]
+
+    def scores(self, words: Sequence[tuple[str, float]]) -> npt.NDArray[np.float32]:
+        """Returns the log-probability of each language by these words and their weights, less that of the best language of each
+        word."""
+        numbers: list[int] = []
+        weights: list[float] = []
+        parts: list[int] = []
+        part_weights: list[float] = []
+        for word, weight in words:
+            if (number := self.words.get(word)) is not None:
+                numbers.append(number)
+                weights.append(weight)
+                continue
+            own = [number for part in parts_of(word) if (number := self.parts.get(part)) is not None]
+            parts += own
+            part_weights += [_PARTS_WEIGHT * weight] * len(own)
+        below: npt.NDArray[np.float32] = np.zeros(len(self.codes), dtype=np.float32)
+        if numbers:
+            below = np.array(weights, dtype=np.float32) @ self.word_scores[numbers]
+        if parts:
+            below = below + np.array(part_weights, dtype=np.float32) @ self.part_scores[parts]
+        return -below
+
+
+class Guess:
+    """Guesses languages. Safe for many threads."""
+
+    def __init__(self, alphabets: Mapping[str, Alphabet]) -> None:
+        self._alphabets = alphabets
+        self.of = lru_cache(maxsize=_MOST_CACHED)(self._of)
+
+    def of_description(self, text: str) -> str:
+        """Returns the code of the language of a tool's description. English ones, which are most, are recognised at once by
+        words like "the"; a very short one in Latin letters counts as English."""
+        if not text.isascii():
+            return self._of(text)
+        words = text[:_MOST_TEXT].lower().split(maxsplit=_MOST_WORDS)
+        if len(words) < _FEW_WORDS or _ENGLISH_WORDS.intersection(words):
+            return ENGLISH
+        return self._of(text)
+
+    def _of(self, text: str) -> str:
+        """Returns the code of the language of a text: one with a table, `ENGLISH`, or `OTHER`. A text that could be English is."""
+        text = text[:_MOST_TEXT]
+        script = _script(text)
+        if script not in self._alphabets:
+            return script
+        if _is_foreign_to(script, text):
+            return OTHER
+        alphabet = self._alphabets[script]
+        words = weighted_words(text)[:_MOST_WORDS]
+        scores = alphabet.scores(words)
+        best = int(scores.argmax())
+        if script != "latin":
+            return alphabet.codes[best]
+        lead = float(scores[best] - scores[0])
+        return alphabet.codes[best] if lead > _SURE + _SURE_A_WORD * len(words) ** 0.5 else ENGLISH
+
+
+def plain_words(text: str) -> list[str]:
+    """Returns the words of a text in lower case, with their accents, which tell languages apart."""
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def weighted_words(text: str) -> list[tuple[str, float]]:
+    """Returns the words of a text in lower case with their weights. Words that begin with a capital weigh less, because they are
+    often names and titles in any language; the first word does not."""
+    words = _WORD.findall(unicodedata.normalize("NFC", text))
+    return [(word.lower(), 1.0 if at == 0 or not word[0].isupper() else _NAME_WEIGHT) for at, word in enumerate(words)]
+
+
+def parts_of(word: str) -> list[str]:
+    """Returns the runs of three letters of a word with a blank at both ends."""
+    marked = f" {word} "
+    return [marked[start : start + 3] for start in range(len(marked) - 2)]
+
+
+def _script(text: str) -> str:
+    """Returns the script of most letters of a text: an alphabet, or a language that has a script of its own."""
+    if text.isascii():
+        return "latin"
+    letters = len(_LETTER.findall(text))
+    han, kana = len(_HAN.findall(text)), len(_KANA.findall(text))
+    if 6 * (han + kana) >= letters and han + kana:
+        return "ja" if kana else "zh"
+    counts = {name: len(pattern.findall(text)) for name, pattern in _SCRIPTS}
+    best = max(counts, key=lambda name: counts[name] * (1 if name == "latin" else 4))
+    return best if counts[best] else (OTHER if letters else "latin")
+
+
+def _is_foreign_to(script: str, text: str) -> bool:
+    """Returns True if a text has letters of a language without a table."""
+    if text.isascii():
+        return False
+    pattern = {"cyrillic": _FOREIGN_CYRILLIC, "arabic": _FOREIGN_ARABIC, "latin": _FOREIGN_LATIN}[script]
+    return pattern.search(text) is not None
