@@ -2,9 +2,9 @@
 
 python -m benchmarks.languages [--signals plain,e5] [--json FILE]
 
-Measured are `xsid` and `schuster_es` of the labelled sets; 100 requests of `toole` and `bfcl_live` in six languages and Kazakh; and
-the sample gym: 30 requests in eleven languages, and its catalog in Spanish, German and Chinese. The translations in `benchmarks/data`
-were made for this benchmark.
+Measured are `xsid` and `schuster_es` of the labelled sets; 100 requests of `toole` and `bfcl_live` in six languages and Kazakh;
+and the sample gym: 30 requests in eleven languages, and its catalog in Spanish, German and Chinese. The translations in
+`benchmarks/data` were made for this benchmark.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def main() -> None:
             continue
         figures += _of_sets(signals, chosen, bench / "sets")
     for each in figures:
-        verdict = "" if each.goal is None else f"  goal {each.goal:.2f}  {'met' if each.value >= each.goal else 'MISSED'}"
+        verdict = (
+            "" if each.goal is None else f"  goal {each.goal:.2f}  {'met' if each.value >= each.goal else 'MISSED'}"
+        )
         print(f"{each.signals:8} {each.what:58} {each.value:6.3f}{verdict}")
     if arguments.json:
         Path(arguments.json).write_bytes(msgspec.json.format(msgspec.json.encode([asdict(each) for each in figures])))
@@ -98,7 +100,9 @@ def _of_sets(signals: str, chosen: Selector, sets: Path) -> Iterator[Figure]:
 def _of_translated(signals: str, chosen: Selector, sets: Path) -> Iterator[Figure]:
     """Yields figures of the requests of two public sets that were translated; their right tools are read from the sets."""
     goals = GOALS.get(signals, {})
-    translated = [json.loads(line) for line in (DATA / "public_requests.jsonl").read_text(encoding="utf-8").splitlines()]
+    translated = [
+        json.loads(line) for line in (DATA / "public_requests.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     sums: dict[str, float] = defaultdict(float)
     names = sorted({row["set"] for row in translated})
     for name in names:
@@ -117,7 +121,9 @@ def _of_translated(signals: str, chosen: Selector, sets: Path) -> Iterator[Figur
             sums[kind] += value / len(names)
             yield Figure(signals=signals, what=f"{name} {kind}", value=value)
     ratio = _mean([sums[kind] for kind in SIX]) / sums["en"]
-    yield Figure(signals=signals, what="toole and bfcl_live, six languages / English", value=ratio, goal=goals.get("six"))
+    yield Figure(
+        signals=signals, what="toole and bfcl_live, six languages / English", value=ratio, goal=goals.get("six")
+    )
     yield Figure(signals=signals, what="toole and bfcl_live, Kazakh", value=sums["kk"], goal=goals.get("kazakh"))
 
 

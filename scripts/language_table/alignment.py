@@ -35,18 +35,15 @@ def aligned(pairs: Sequence[tuple[Sequence[str], Sequence[str]]], most: int) -> 
     """Returns at most `most` English words for each foreign word of pairs (English words, foreign words)."""
     english: dict[str, int] = {"": 0}  # number 0 is the empty word, to which words without a counterpart belong
     foreign: dict[str, int] = {}
-    left, right, text = [], [], []
+    left, right = [], []
     for own, other in pairs:
         if not own or not other or len(own) > LONGEST or len(other) > LONGEST:
             continue
         e = [0, *(english.setdefault(word, len(english)) for word in own)]
         f = [foreign.setdefault(word, len(foreign)) for word in other]
-        place = len(text)
-        text.append(len(f))
         for number in f:
             left.append(np.array(e))
             right.append(np.full(len(e), number))
-        del place
     if not left:
         return Alignment(translations={}, counts={})
     sizes = np.array([len(each) for each in left])

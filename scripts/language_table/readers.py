@@ -16,7 +16,18 @@ from toolcaddie.selection.languages.words import LANGUAGES
 
 Pair = tuple[str, str, str]
 
-_CODES = {"nb": "no", "nn": "", "no": "no", "iw": "he", "in": "id", "zh-hant": "", "zh-tw": "", "zh-hk": "", "sr-latn": "", "es-419": "es"}
+_CODES = {
+    "nb": "no",
+    "nn": "",
+    "no": "no",
+    "iw": "he",
+    "in": "id",
+    "zh-hant": "",
+    "zh-tw": "",
+    "zh-hk": "",
+    "sr-latn": "",
+    "es-419": "es",
+}
 """Codes of locales that stand for another language than their first part says; "" leaves a locale out."""
 
 
@@ -92,7 +103,7 @@ def own_gettext_catalogs(path: Path) -> Iterator[Pair]:
 
 def locale_data(path: Path) -> Iterator[Pair]:
     """Yields names of countries, languages, currencies, months, days and units."""
-    from babel import Locale
+    from babel import Locale  # noqa: PLC0415  # only this language needs it
 
     english = _names_in(Locale.parse("en"))
     for code in LANGUAGES:

@@ -34,15 +34,15 @@ def foreign_stems(words: list[str], code: str) -> list[str]:
 @lru_cache(maxsize=4)
 def _segmenter(code: str) -> Callable[[str], list[str]]:
     if code == "zh":
-        import jieba
+        import jieba  # noqa: PLC0415  # only this language needs it
 
         jieba.setLogLevel(60)
         return jieba.lcut
     if code == "ja":
-        from janome.tokenizer import Tokenizer
+        from janome.tokenizer import Tokenizer  # noqa: PLC0415  # only this language needs it
 
         tokens = Tokenizer()
         return lambda text: [token.surface for token in tokens.tokenize(text)]
-    from pythainlp.tokenize import word_tokenize
+    from pythainlp.tokenize import word_tokenize  # noqa: PLC0415  # only this language needs it
 
     return lambda text: word_tokenize(text, keep_whitespace=False)

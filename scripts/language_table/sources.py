@@ -26,11 +26,21 @@ class Source:
     read: Callable[[Path], Iterator[Pair]]
     """Yields the pairs of a downloaded wheel or tarball."""
     registry: Literal["pip", "npm"] = "pip"
+    python: str = "3.12"
+    """A version of Python for which pip has the wheel."""
 
 
 SOURCES: tuple[Source, ...] = (
-    Source(package="homeassistant", version="2026.2.3", licence="Apache-2.0", read=readers.home_assistant),
-    Source(package="home_assistant_frontend", version="20261028.6", licence="Apache-2.0", read=readers.hashed_json),
+    Source(
+        package="homeassistant", version="2026.2.3", licence="Apache-2.0", read=readers.home_assistant, python="3.14"
+    ),
+    Source(
+        package="home_assistant_frontend",
+        version="20261028.6",
+        licence="Apache-2.0",
+        read=readers.hashed_json,
+        python="3.14",
+    ),
     Source(package="apache-superset", version="6.1.0", licence="Apache-2.0", read=readers.gettext_catalogs),
     Source(package="apache-airflow-core", version="3.3.2", licence="Apache-2.0", read=readers.json_folders),
     Source(package="wagtail", version="8.0.1", licence="BSD-3-Clause", read=readers.gettext_catalogs),

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from scripts.language_table.alignment import Alignment
-from toolcaddie.selection.languages.guess import ALPHABETS, ENGLISH, parts_of
+from toolcaddie.selection.languages.guess import ALPHABETS, parts_of
 
 MOST_WORDS = 10_000
 """The largest number of words of a language that are translated, the most frequent."""
@@ -25,17 +24,9 @@ SPREAD = 7.0
 Arrays = dict[str, npt.NDArray[np.generic]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
-    """The result of alignment for one language, and the frequency of its words as they are spelled."""
-
-    alignment: Alignment
-    spelled: Counter[str]
-
-
-def translation_arrays(languages: Mapping[str, Language]) -> Arrays:
+def translation_arrays(alignments: Mapping[str, Alignment]) -> Arrays:
     """Returns the words of each language with the numbers of English words and their weights."""
-    kept = {code: _kept(language.alignment) for code, language in languages.items()}
+    kept = {code: _kept(alignment) for code, alignment in sorted(alignments.items())}
     used = Counter(word for entries in kept.values() for _, words in entries for word, _ in words)
     english = {word: number for number, word in enumerate(sorted(used))}
     arrays: Arrays = {"english": np.array("\n".join(english))}
@@ -93,6 +84,3 @@ def _scores(counts: Sequence[Counter[str]], most: int) -> tuple[list[str], npt.N
     logs = np.log((table + 0.3) / (totals + 0.3 * len(texts)))
     below = np.minimum(logs.max(axis=1, keepdims=True) - logs, SPREAD)
     return texts, np.round(below * 32).astype(np.uint8)
-
-
-__all__ = ["ENGLISH", "Language", "guess_arrays", "translation_arrays"]

@@ -68,9 +68,9 @@ def test_what_says_nothing_is_near_to_nothing(text: str) -> None:
     assert selector.ranked(_view(), _asked(text), 5).tools == ()
 
 
-def test_a_text_of_another_language_is_left_to_the_words() -> None:
+def test_a_text_in_a_language_without_a_table_is_left_to_the_words() -> None:
     selector = Selector(SelectionSettings(rankers=("static",)))
-    assert selector.ranked(_view(), _asked("el tiempo de mañana en la ciudad"), 5).tools == ()
+    assert selector.ranked(_view(), _asked("ертең қалада ауа райы қандай болады"), 5).tools == ()
 
 
 def test_a_hidden_tool_changes_nothing_that_is_said_of_others() -> None:

@@ -74,6 +74,8 @@ class QueryWords:
     """Names of recently called tools."""
     principal: Principal | None = None
     """The caller; None: anonymous."""
+    language: str = "en"
+    """Code of the language of the current message, ISO 639-1; "": one that Toolcaddie has no words of."""
     foreign: float = 0.0
     """Share of the visible tools, 0 to 1, whose texts are in another language than the request; 0 if most are in the same."""
     translations: tuple[tuple[str, float], ...] = ()

@@ -226,7 +226,8 @@ def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[
 
 def stems_in(words: Sequence[str], stemmer: str) -> list[str]:
     """Returns the stem of each word by the Snowball stemmer of this name, "turkish" for example."""
-    return _stemmer(stemmer).stemWords(words)
+    stems: list[str] = _stemmer(stemmer).stemWords(words)
+    return stems
 
 
 def _ends(text: str) -> Iterator[str]:

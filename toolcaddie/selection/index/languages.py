@@ -15,6 +15,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.languages.tables import LanguageTables, language_tables
+from toolcaddie.selection.stopwords import STOP_WORDS
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.replacing import replace
 
@@ -24,8 +25,11 @@ _MOST_CACHED = 64
 """The number of sets of visible tools whose languages are cached."""
 _SAME = 0.5
 """Share of the tools in the request's language from which the request is not foreign."""
-_FIRST_CHOICES = (1.0, 0.4)
+_STOP = STOP_WORDS["english"]
+_CHOICES = (1.0, 0.4)
 """Weights of the first and the second English word for a word."""
+_ORIGINAL = 0.3
+"""The least factor on the weight of a foreign message as it is: a few tools may be in its language."""
 _LEAST_SHARE = 0.08
 """The least share of a second English word, by the table."""
 _FEW = 3
@@ -51,19 +55,19 @@ class CatalogLanguages:
         self._shares: Bounded[bytes, Mapping[str, float]] = Bounded(_MOST_CACHED)
 
     def read(self, words: QueryWords, mask: Visible | None) -> QueryWords:
-        """Returns the words of a query with `foreign` and `translations`; the same object if the request is in the language of
-        most visible tools."""
+        """Returns the words of a query with their language, and with `foreign` and `translations` if most visible tools are in
+        another one."""
         if not words.messages:
             return words
         shares = self._of(mask)
         code = self._language(words)
         same = sum(share for other, share in shares.items() if other == code or _are_related(code, other))
         if same >= _SAME or not shares:
-            return words
-        foreign = 1 - same
-        if code in (ENGLISH, OTHER) or not shares.get(ENGLISH):
-            return replace(words, foreign=foreign)
-        return replace(words, foreign=foreign, translations=_translations(words, same, self._tables))
+            return words if code == ENGLISH else replace(words, language=code)
+        translations: tuple[tuple[str, float], ...] = ()
+        if code not in (ENGLISH, OTHER) and shares.get(ENGLISH):
+            translations = _translations(words, same, self._tables)
+        return replace(words, language=code, foreign=1 - same, translations=translations)
 
     def _language(self, words: QueryWords) -> str:
         current = words.messages[0][0]
@@ -99,7 +103,8 @@ def _are_related(one: str, other: str) -> bool:
 
 def _translations(words: QueryWords, same: float, tables: LanguageTables) -> tuple[tuple[str, float], ...]:
     """Returns texts of English words for each message, first and second choices apart. Words without a translation, such as
-    names, stay. If some tools are in the request's language (`same`), its messages stay too, with this share of their weight."""
+    names, stay; stop words are omitted. The
+    messages stay too, with the share of the tools that are in their language (`same`) as a factor."""
     texts: list[tuple[str, float]] = []
     for text, weight in (*words.messages, *words.replies):
         code = tables.guess.of(text)
@@ -107,9 +112,11 @@ def _translations(words: QueryWords, same: float, tables: LanguageTables) -> tup
             texts.append((text, weight))
             continue
         choices = tables.of(code).translated(text)
-        first = " ".join(english[0][0] if english else word for word, english in choices)
-        second = " ".join(english[1][0] for _, english in choices if len(english) > 1 and english[1][1] >= _LEAST_SHARE)
-        texts += [(each, factor * weight) for each, factor in zip((first, second), _FIRST_CHOICES, strict=True) if each]
-        if same:
-            texts.append((text, same * weight))
+        first = [english[0][0] if english else word for word, english in choices]
+        second = [english[1][0] for _, english in choices if len(english) > 1 and english[1][1] >= _LEAST_SHARE]
+        for chosen, factor in zip((first, second), _CHOICES, strict=True):
+            if chosen:
+                content = [word for word in chosen if word not in _STOP]
+                texts.append((" ".join(content or chosen), factor * weight))
+        texts.append((text, max(same, _ORIGINAL) * weight))
     return tuple(texts)

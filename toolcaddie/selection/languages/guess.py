@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,26 @@ OTHER = ""
 
 ALPHABETS: Mapping[str, tuple[str, ...]] = {
     "latin": (
-        *(ENGLISH, "ca", "cs", "da", "de", "es", "fi", "fr", "hu", "id", "it", "nl", "no", "pl", "pt", "ro", "sk", "sv"),
+        *(
+            ENGLISH,
+            "ca",
+            "cs",
+            "da",
+            "de",
+            "es",
+            "fi",
+            "fr",
+            "hu",
+            "id",
+            "it",
+            "nl",
+            "no",
+            "pl",
+            "pt",
+            "ro",
+            "sk",
+            "sv",
+        ),
         *("tr", "vi"),
     ),
     "cyrillic": ("bg", "ru", "sr", "uk"),
@@ -34,20 +54,24 @@ _SURE = 0.6
 """The lead over English from which a text is in another language, in log-probability."""
 _SURE_A_WORD = 0.15
 """The part of that lead that every word of the text must have on average, because a long text leads by chance."""
+_SURE_ALONE = 6.0
+"""The same lead for one or two words."""
 _NAME_WEIGHT = 0.25
 """Weight of a capitalised word, compared with others."""
+_BETWEEN = 3
+"""The largest distance between two capitalised words that belong to one title, as in "The House of the Rising Sun"."""
 _PARTS_WEIGHT = 0.5
 """Weight of the parts of an unknown word, compared with a known word."""
 
 _MOST_CACHED = 4_096
 """The number of texts whose language is cached."""
-_FEW_WORDS = 4
-"""A description in Latin letters with fewer words counts as English."""
+_FEW_WORDS = 2
+"""A text in Latin letters with at most this many words is in another language only if these are very clear."""
 _ENGLISH_WORDS = frozenset(("the", "and", "with", "this", "from", "that", "your"))
 """Words that stand in no other language of these tables, or in few of its texts."""
 
-_KANA = re.compile("[぀-ヿ]")
-_HAN = re.compile("[㐀-䶿一-鿿豈-﫿]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SCRIPTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ko", re.compile("[가-힣ᄀ-ᇿ]")),
     ("th", re.compile("[\u0e01-\u0e4e]")),
@@ -111,16 +135,14 @@ class Guess:
 
     def of_description(self, text: str) -> str:
         """Returns the code of the language of a tool's description. English ones, which are most, are recognised at once by
-        words like "the"; a very short one in Latin letters counts as English."""
+        words like "the"."""
         if not text.isascii():
             return self._of(text)
         words = text[:_MOST_TEXT].lower().split(maxsplit=_MOST_WORDS)
-        if len(words) < _FEW_WORDS or _ENGLISH_WORDS.intersection(words):
-            return ENGLISH
-        return self._of(text)
+        return self._of(text) if _ENGLISH_WORDS.isdisjoint(words) else ENGLISH
 
     def _of(self, text: str) -> str:
-        """Returns the code of the language of a text: one with a table, `ENGLISH`, or `OTHER`. A text that could be English is."""
+        """Returns the code of the language of a text: one with a table, `ENGLISH`, or `OTHER`. In doubt it is English."""
         text = text[:_MOST_TEXT]
         script = _script(text)
         if script not in self._alphabets:
@@ -134,7 +156,8 @@ class Guess:
         if script != "latin":
             return alphabet.codes[best]
         lead = float(scores[best] - scores[0])
-        return alphabet.codes[best] if lead > _SURE + _SURE_A_WORD * len(words) ** 0.5 else ENGLISH
+        least = _SURE + _SURE_A_WORD * len(words) ** 0.5 if len(words) > _FEW_WORDS else _SURE_ALONE
+        return alphabet.codes[best] if lead > least else ENGLISH
 
 
 def plain_words(text: str) -> list[str]:
@@ -143,10 +166,15 @@ def plain_words(text: str) -> list[str]:
 
 
 def weighted_words(text: str) -> list[tuple[str, float]]:
-    """Returns the words of a text in lower case with their weights. Words that begin with a capital weigh less, because they are
-    often names and titles in any language; the first word does not."""
+    """Returns the words of a text in lower case with their weights. Words that begin with a capital weigh less, and so do one or
+    two words between them, because they are often names and titles in any language; the first word does not."""
     words = _WORD.findall(unicodedata.normalize("NFC", text))
-    return [(word.lower(), 1.0 if at == 0 or not word[0].isupper() else _NAME_WEIGHT) for at, word in enumerate(words)]
+    capitals = [at for at in range(1, len(words)) if words[at][0].isupper()]
+    in_names = set(capitals)
+    for at, following in pairwise(capitals):
+        if following - at <= _BETWEEN:
+            in_names.update(range(at, following))
+    return [(word.lower(), _NAME_WEIGHT if at in in_names else 1.0) for at, word in enumerate(words)]
 
 
 def parts_of(word: str) -> list[str]:

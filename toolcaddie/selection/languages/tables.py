@@ -30,7 +30,9 @@ Words = tuple[tuple[str, float], ...]
 class LanguageTable:
     """English words for the words of one language. Safe for many threads."""
 
-    def __init__(self, code: str, words: Sequence[str], english: Sequence[str], rows: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(
+        self, code: str, words: Sequence[str], english: Sequence[str], rows: np.ndarray, weights: np.ndarray
+    ) -> None:
         self.code = code
         self._words = words
         self._english = english

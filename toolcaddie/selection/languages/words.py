@@ -39,15 +39,50 @@ _STEMMERS = {
     "sv": "swedish",
     "tr": "turkish",
 }
-_PARTICLES = ("에서는", "으로", "에서", "에게", "까지", "부터", "을", "를", "이", "가", "은", "는", "에", "의", "로", "도", "과", "와")
+_PARTICLES = (
+    "에서는",
+    "으로",
+    "에서",
+    "에게",
+    "까지",
+    "부터",
+    "을",
+    "를",
+    "이",
+    "가",
+    "은",
+    "는",
+    "에",
+    "의",
+    "로",
+    "도",
+    "과",
+    "와",
+)
 """Korean particles, which are written together with the word before them, the longest first."""
 
 _WORD = re.compile(r"(?:[^\W_]|[\u0591-\u05c7\u064b-\u0652\u0900-\u0963\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200c])+")
 """Finds words. Vowel signs of Hebrew, Arabic, Devanagari and Thai, which are no letters by themselves, are parts of a word."""
-_RUN = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿ー々\u0e00-\u0e7f]+|[^぀-ヿ㐀-䶿一-鿿豈-﫿ー々\u0e00-\u0e7f]+")
+_UNSPACED_LETTERS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3005\u0e00-\u0e7f"
+_RUN = re.compile(f"[{_UNSPACED_LETTERS}]+|[^{_UNSPACED_LETTERS}]+")
 """Splits a word at the border between scripts that are written without spaces and others."""
 _MARKS = re.compile("[\u0591-\u05c7\u064b-\u0652\u0640\u200c]")
-_LETTERS = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ی": "ي", "ة": "ه", "ک": "ك", "ı": "i", "ø": "o", "æ": "ae", "đ": "d", "ł": "l"})
+_LETTERS = str.maketrans(
+    {
+        "أ": "ا",
+        "إ": "ا",
+        "آ": "ا",
+        "ى": "ي",
+        "ی": "ي",
+        "ة": "ه",
+        "ک": "ك",
+        "ı": "i",
+        "ø": "o",
+        "æ": "ae",
+        "đ": "d",
+        "ł": "l",
+    }
+)
 """Letters that are often typed in another way."""
 
 

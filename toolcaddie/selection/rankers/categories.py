@@ -119,7 +119,7 @@ class Categories:
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
-            for number, (text, weight) in enumerate((*words.messages, *words.translations)):
+            for number, (text, weight) in enumerate(self._searched(words)):
                 for owner, keyword in self._owned(text):
                     if visible[owner] and (owner not in hits or hits[owner].weight < weight):
                         hits[owner] = Hit(weight=weight, keyword=keyword, message=number)
@@ -129,6 +129,11 @@ class Categories:
                 hits[index] = Hit(weight=1.0, suggested=True)
         matched = {index: hits[index] for index in sorted(hits)}
         return CategoryMatches(matched=matched, related=self._expanded(matched, visible))
+
+    def _searched(self, words: QueryWords) -> Sequence[tuple[str, float]]:
+        """Returns the texts that are searched for keywords, with their weights. Matches anywhere in a text are literal: they are
+        not searched in translations."""
+        return (*words.messages, *words.translations) if self._match == "word" else words.messages
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         """Returns the ranking of all tools by the keywords in these words."""

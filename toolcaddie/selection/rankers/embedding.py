@@ -23,6 +23,7 @@ from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
 from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
+from toolcaddie.selection.languages.guess import ENGLISH
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
 Floats = npt.NDArray[np.float32]
@@ -53,6 +54,8 @@ class Belief:
     """Share of the name's vector in the vector of a tool; the rest is the vector of name and description together."""
     foreign: float = 2.25
     """Weight for a request in another language than the tools, whose words prove little."""
+    not_english: float | None = None
+    """Weight if request and tools are in the same language, but not in English; None: as in English."""
     hub: float = 0.3
     """Share of a tool's nearness to its own nearest tools that is subtracted from its nearness to a foreign request: tools that
     are near to many others are near to any request in another language."""
@@ -154,7 +157,8 @@ class Embedding:
             near[~visible] = 0.0
         best = near.max()
         nearest = min(1.0, max(0.0, float(current.max())))
-        talk = not words.foreign and not content_words(texts[0][0][:_MOST_TEXT], "english")
+        said = words.translations[0][0] if words.translations else texts[0][0]
+        talk = not content_words(said[:_MOST_TEXT], "english")
         if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
             return None
         near *= np.float32(nearest / best)
@@ -170,6 +174,8 @@ class Embedding:
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
+        if not words.foreign and words.language != ENGLISH and self._belief.not_english is not None:
+            return self._belief.not_english
         if words.foreign:
             own = self._belief.weight if words.foreign < 1 else 0.0
             return words.foreign * self._belief.foreign + (1 - words.foreign) * own

@@ -28,7 +28,7 @@ from toolcaddie.selection.rankers.embedding import Belief, Embedding
 
 Floats = npt.NDArray[np.float32]
 
-BELIEF = Belief(weight=1.75, sure=3.0, name=0.2, foreign=2.0, hub=0.2)
+BELIEF = Belief(weight=1.75, sure=3.0, name=0.2, foreign=2.0, not_english=0.9, hub=0.2)
 """The parameters for these vectors. They weigh less than those of a model, because the table knows words and not sentences."""
 
 _FILE = Path(__file__).with_name("words.npz")
@@ -41,7 +41,7 @@ _LETTERS = 3
 near to others by chance."""
 _MOST_CACHED = 16_384
 """The largest number of words whose pieces are cached."""
-_UNTRANSLATED = 0.5
+_UNTRANSLATED = 0.25
 """Weight of a word without a translation in a foreign text: often a name."""
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
@@ -71,6 +71,10 @@ class WordTable:
     def is_worded(self, text: str) -> bool:
         """Returns True if a text has a piece of at least three letters. Texts of shorter pieces are near to others by chance."""
         return any(self._worded[number] for number in self._summands(text, self._tables.guess.of(text))[0])
+
+    def words(self) -> list[str]:
+        """Returns the English words that are pieces by themselves."""
+        return [piece for piece in self._numbers if piece.isascii() and piece.isalpha() and len(piece) >= _LETTERS]
 
     def _vectors(self, summands: Sequence[tuple[list[int], Floats | None]]) -> Floats:
         vectors = np.zeros((len(summands), self.dimensions), dtype=np.float32)
