@@ -20,11 +20,11 @@ from typing import Any
 from benchmarks.vector_cache import VectorCache
 from toolcaddie.core.presets import PRESETS, SIGNALS
 from toolcaddie.core.tool import Tool
-from toolcaddie.embedders.local import Runtime, minilm
+from toolcaddie.embedders.local import Runtime, e5, minilm
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.measure import DEPTH, Answer, Rank
 from toolcaddie.ports import Embedder
-from toolcaddie.selection.rankers import embedding
+from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
 
 SETS = (
@@ -62,7 +62,10 @@ def vectors(runtime: Runtime = "numpy", folder: Path = CACHE) -> VectorCache:
 
 
 def vectors_of(signals: str) -> Embedder | None:
-    """Returns the model of these rankers, with its cache; None if they need none."""
+    """Returns the model of these rankers, with its cache; None if they need none. Raises `ConfigError` if its packages
+    are missing."""
+    if signals == "e5":
+        return VectorCache(e5(), CACHE)
     return vectors() if signals == "embedding" else None
 
 
@@ -88,9 +91,10 @@ def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict
 
 
 def selector(signals: str, model: Embedder | None = None) -> Selector:
-    """Returns the selector of the default preset with these rankers."""
-    makers = {"embedding": embedding.factory(model)} if model is not None else {}
-    return Selector(replace(PRESETS["default"].selection, rankers=SIGNALS[signals]), makers)
+    """Returns the selector of the default preset with the rankers of `SIGNALS`; `e5` has those of `embedding`."""
+    makers = static.with_embedder(model, embedding.factory(model)) if model is not None else {}
+    names = SIGNALS["embedding" if signals == "e5" else signals]
+    return Selector(replace(PRESETS["default"].selection, rankers=names), makers)
 
 
 def answers_of(rank: Any, requests: Sequence[LabelledRequest] = ()) -> Rank:

@@ -40,7 +40,7 @@ from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
 from toolcaddie.learning import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory, refit
 from toolcaddie.ports import Embedder
-from toolcaddie.selection.rankers import embedding
+from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
 
 SETS = ("toole", "clinc150", "sgd", "seal")
@@ -165,7 +165,7 @@ def _selector(experience: Experience | None, signals: str, embedder: Embedder | 
     makers = {} if experience is None else {NAME: factory(experience)}
     names = SIGNALS[signals]
     if embedder is not None:
-        makers["embedding"] = embedding.factory(embedder)
+        makers |= static.with_embedder(embedder, embedding.factory(embedder))
     return Selector(replace(settings, rankers=(*names, *([NAME] if experience is not None else []))), makers)
 
 

@@ -6,13 +6,15 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.ports import Embedder
+from toolcaddie.ports import AsymmetricEmbedder, Embedder, request_vectors
 
 Floats = npt.NDArray[np.float32]
 
@@ -40,20 +42,28 @@ class VectorCache:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Returns float32 [texts, dimensions]; each row has length 1, or 0 if the model has no vector for the text."""
-        keys = [_key(text) for text in texts]
+        return self._vectors(texts, "", self._source.embed)
+
+    def embed_requests(self, texts: Sequence[str]) -> Floats:
+        """Returns the vectors of requests, which some models read in another way."""
+        kind = "request: " if isinstance(self._source, AsymmetricEmbedder) else ""
+        return self._vectors(texts, kind, partial(request_vectors, self._source))
+
+    def _vectors(self, texts: Sequence[str], kind: str, make: Callable[[Sequence[str]], Any]) -> Floats:
+        keys = [_key(kind + text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
-        self._make(missing)
+        self._make(missing, make)
         halves = np.array([self._rows[key] for key in keys], dtype=np.float16).reshape(len(texts), self.dimensions)
         vectors = halves.astype(np.float32)
         unit: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-9))
         return unit
 
-    def _make(self, missing: dict[bytes, str]) -> None:
+    def _make(self, missing: dict[bytes, str], make: Callable[[Sequence[str]], Any]) -> None:
         """Makes the vectors of these texts (by digest) and appends them to the file, batch by batch."""
         items, started, done = list(missing.items()), time.monotonic(), 0
         while done < len(items):
             some = items[done : done + _BATCH]
-            vectors = self._source.embed([text for _, text in some]).astype(np.float16)
+            vectors = make([text for _, text in some]).astype(np.float16)
             records = np.zeros(len(some), dtype=self._record)
             records["key"], records["row"] = [key for key, _ in some], vectors
             with self._file.open("ab") as file:

@@ -27,7 +27,7 @@ from toolcaddie.inputs.requests import messages_from
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder
 from toolcaddie.selection.query import query_words
-from toolcaddie.selection.rankers import embedding
+from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
@@ -213,7 +213,7 @@ def _selector(
     names = tuple(chosen.rankers)
     if embedder is not None:
         prepared = Prepared(embedder)
-        rankers[_EMBEDDING] = embedding.factory(prepared)
+        rankers |= static.with_embedder(prepared, embedding.factory(prepared))
         names = SIGNALS[_EMBEDDING] if names == SIGNALS["plain"] else tuple(dict.fromkeys((*names, _EMBEDDING)))
         if experience is not None:
             experience.compare_by(prepared)

@@ -29,10 +29,10 @@ LEXICAL = ("categories", "bm25", "characters", "mentions")
 SIGNALS: dict[str, tuple[str, ...]] = {
     "lexical": LEXICAL,
     "plain": (*LEXICAL, "static"),
-    "embedding": (*LEXICAL, "embedding"),
+    "embedding": (*LEXICAL, "embedding", "table"),
 }
 """Names of the rankers for three kinds of installation: nothing but words (`lexical`), the vectors that every installation has
-(`plain`), or an embedder (`embedding`)."""
+(`plain`), or an embedder and, as far as these help it, the same vectors beside it (`embedding`)."""
 
 DeliveryMode = Literal["auto", "direct", "masked", "native"]
 ProgramMode = Literal["auto", "always", "never"]

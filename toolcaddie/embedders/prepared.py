@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.ports import Embedder, RemoteEmbedder, Store
+from toolcaddie.ports import AsymmetricEmbedder, Embedder, RemoteEmbedder, Store, request_vectors
 from toolcaddie.util.bounded import Bounded, Limit
 from toolcaddie.util.log import Logger
 
@@ -46,6 +46,8 @@ _LOCAL_AT_ONCE = 32
 continues after it."""
 _REMOTE_AT_ONCE = 256
 """The same number for a remote embedder."""
+_REQUEST = b"request"
+"""Distinguishes the keys of requests from those of texts about tools."""
 _BYTES_A_NUMBER = 2
 """Bytes of a half float."""
 
@@ -104,12 +106,19 @@ class Prepared:
         return self._problem if self._down else ""
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Returns float32 [texts, dimensions]. A text that was not prepared is embedded now if the source is local, otherwise it
-        gets zeros."""
-        keys = [_key(text) for text in texts]
+        """Returns float32 [texts, dimensions] of texts about tools. A text that was not prepared is embedded now if the source is
+        local, otherwise it gets zeros."""
+        return self._vectors(texts, requests=False)
+
+    def embed_requests(self, texts: Sequence[str]) -> Floats:
+        """Returns the vectors of requests, which some sources read in another way."""
+        return self._vectors(texts, requests=True)
+
+    def _vectors(self, texts: Sequence[str], *, requests: bool) -> Floats:
+        keys = self._keys(texts, requests=requests)
         rows_by_key = self._rows_in_memory(keys)
         if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, rows_by_key)):
-            fresh = self._rows_now(self._source, missing)
+            fresh = self._rows_now(self._source, missing, requests=requests)
             _put_all(self._passing, fresh)
             rows_by_key |= fresh
         zeros = bytes(_BYTES_A_NUMBER * self.dimensions)
@@ -120,12 +129,12 @@ class Prepared:
     async def prepare(self, texts: Sequence[str]) -> None:
         """Makes the vectors of a request's texts; a remote source gets `patience` seconds. If the source fails or is too slow,
         this is logged once, and nothing is sent to the source for `PAUSE` seconds. Nothing is raised or written to disk."""
-        missing = self._lacking(texts)
+        missing = self._lacking(texts, requests=True)
         if not missing or self._clock() < self._down_until:
             return
         try:
             async with asyncio.timeout(self._patience if isinstance(self._source, RemoteEmbedder) else None):
-                vectors = await self._fresh_rows(list(missing.values()))
+                vectors = await self._fresh_rows(list(missing.values()), requests=True)
         except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; no request fails because of it
             self._failed(error)
         else:
@@ -146,7 +155,7 @@ class Prepared:
             raise ProviderProtocolError(f"{self.name} failed a moment ago and gets no request for a while")
         for step in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
             try:
-                vectors = await self._fresh_rows(list(step.values()))
+                vectors = await self._fresh_rows(list(step.values()), requests=False)
             except (ProviderError, ConfigError) as error:
                 self._failed(error)
                 raise
@@ -165,7 +174,7 @@ class Prepared:
 
     # --- sources of vectors -------------------------------------------------------------------------------------------
 
-    async def _fresh_rows(self, texts: list[str]) -> list[bytes]:
+    async def _fresh_rows(self, texts: list[str], *, requests: bool) -> list[bytes]:
         """Returns vectors that the source makes now, as rows of half floats. Raises `ProviderProtocolError` if their length has
         changed."""
         source = self._source
@@ -178,24 +187,30 @@ class Prepared:
                     f"set embedding.dimensions to {numbers}, and all vectors are made again"
                 )
         else:
-            rows = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
+            rows = _rows(await asyncio.to_thread(_embedded, source, texts, requests), len(texts), source.name)
         self._dimensions = self._dimensions or (len(rows[0]) // _BYTES_A_NUMBER if rows else 0)
         return rows
 
-    def _rows_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
+    def _rows_now(self, source: Embedder, missing: Mapping[bytes, str], *, requests: bool) -> dict[bytes, bytes]:
         """Returns vectors that a local source makes during a selection; an empty dict if the source fails or has just failed."""
         if self._clock() < self._down_until:
             return {}
         try:
-            rows = _rows(source.embed(list(missing.values())), len(missing), source.name)
+            rows = _rows(_embedded(source, list(missing.values()), requests), len(missing), source.name)
         except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; no request fails because of it
             self._failed(error)
             return {}
         return dict(zip(missing, rows, strict=True))
 
-    def _lacking(self, texts: Sequence[str]) -> dict[bytes, str]:
-        keys = [_key(text) for text in texts]
+    def _lacking(self, texts: Sequence[str], *, requests: bool = False) -> dict[bytes, str]:
+        keys = self._keys(texts, requests=requests)
         return _missing(texts, keys, self._rows_in_memory(keys))
+
+    def _keys(self, texts: Sequence[str], *, requests: bool) -> list[bytes]:
+        """Returns a key for each text. Requests have other keys than texts about tools if the source reads them in another
+        way."""
+        kind = _REQUEST if requests and isinstance(self._source, AsymmetricEmbedder) else b""
+        return [_key(text, kind) for text in texts]
 
     def _rows_in_memory(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return _rows_of(self._lasting, keys) | _rows_of(self._passing, keys)
@@ -275,8 +290,12 @@ def _rows_of(table: _Rows, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     return {key: row for key in keys if (row := table.get(key)) is not None}
 
 
-def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def _key(text: str, kind: bytes) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind).digest()
+
+
+def _embedded(source: Embedder, texts: list[str], requests: bool) -> Any:
+    return request_vectors(source, texts) if requests else source.embed(texts)
 
 
 def _missing(texts: Sequence[str], keys: Sequence[bytes], present: Mapping[bytes, bytes]) -> dict[bytes, str]:

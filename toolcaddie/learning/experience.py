@@ -25,7 +25,7 @@ from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, LogEntry
 from toolcaddie.learning.features import Features, Floats, features_of
 from toolcaddie.learning.search import Index, Ints, Meanings, Rarity, Rows, lengths_of
-from toolcaddie.ports import Embedder
+from toolcaddie.ports import Embedder, request_vectors
 from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.util.bounded import Bounded
 
@@ -377,7 +377,7 @@ def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
     texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
     if not texts:
         return np.zeros(embedder.dimensions, dtype=np.float32)
-    vectors = np.asarray(embedder.embed([text for text, _ in texts]), dtype=np.float32)
+    vectors = np.asarray(request_vectors(embedder, [text for text, _ in texts]), dtype=np.float32)
     summed = np.array([weight for _, weight in texts], dtype=np.float32) @ vectors
     length = float(np.linalg.norm(summed))
     unit: Floats = summed / np.float32(length) if length > 0 else summed

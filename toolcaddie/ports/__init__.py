@@ -13,6 +13,7 @@ from toolcaddie.ports.models import (
     Provider,
     RawResponse,
     RemoteEmbedder,
+    request_vectors,
 )
 from toolcaddie.ports.programs import Interpreter, ProgramSession, ProgramTool
 from toolcaddie.ports.ranking import (
@@ -84,4 +85,5 @@ __all__ = [
     "Store",
     "ToolSource",
     "Visible",
+    "request_vectors",
 ]

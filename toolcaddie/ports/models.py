@@ -90,6 +90,11 @@ class AsymmetricEmbedder(Embedder, Protocol):
         ...
 
 
+def request_vectors(embedder: Embedder, texts: Sequence[str]) -> Any:
+    """Returns the vectors of requests, one row each."""
+    return embedder.embed_requests(texts) if isinstance(embedder, AsymmetricEmbedder) else embedder.embed(texts)
+
+
 @runtime_checkable
 class RemoteEmbedder(Protocol):
     """An embedder on a server. A selection does no I/O, so the vectors are fetched before the selection begins.

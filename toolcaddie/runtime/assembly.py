@@ -71,7 +71,7 @@ from toolcaddie.runtime.requests import read_request
 from toolcaddie.runtime.resuming import Resuming
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.tool_warnings import warn_of_tools
-from toolcaddie.runtime.vectors import EMBEDDING, Vectors
+from toolcaddie.runtime.vectors import Vectors
 from toolcaddie.runtime.views import Views
 from toolcaddie.sources.combined import combined
 from toolcaddie.storage.cache import MemoryCache, StoreCache
@@ -326,7 +326,7 @@ def _rankers(
     if there is an `experience`."""
     rankers = dict(others or {})
     if vectors is not None:
-        rankers[EMBEDDING] = vectors.ranker
+        rankers |= vectors.rankers
     if experience is not None:
         rankers[learning.NAME] = learning.factory(experience)
         if vectors is not None and not vectors.is_remote:

@@ -36,10 +36,10 @@ class Vectors:
         self.is_remote = isinstance(embedder, RemoteEmbedder)
 
     @property
-    def ranker(self) -> RankerFactory:
-        """The factory of the ranker by meaning. Until the vectors of a catalog are complete, it makes the ranker `static`
-        instead."""
-        return self._of_catalogs.ranker
+    def rankers(self) -> dict[str, RankerFactory]:
+        """The factories of the rankers by meaning. Until the vectors of a catalog are complete, the ranker `static` takes the
+        place of `embedding`."""
+        return static.with_embedder(self.prepared, self._of_catalogs.ranker)
 
     @property
     def problem(self) -> str:

@@ -7,7 +7,7 @@ nearly all words of a tool. The ranker `static` is the same with vectors by a ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import AsymmetricEmbedder, Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
+from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible, request_vectors
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
@@ -63,6 +63,9 @@ class Belief:
 
 MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
 """The parameters for the vectors of a sentence model."""
+
+BELIEFS: Mapping[str, Belief] = {"multilingual-e5-small-q4": Belief(weight=0.75, sure=3.5, name=0.0, foreign=1.5)}
+"""The parameters for the vectors of certain models, by name."""
 
 _CROWD = 20
 """Rank of the tool with which the best tool is compared: among thousands of tools, many have words in common with a request by
@@ -129,12 +132,13 @@ class Embedding:
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         """Returns the nearness of every tool to the request, with the weight that this ranker gives itself. The weight is 0 if
-        the embedder can read nothing of the request."""
-        scores = self._scores(words, visible)
+        the words are certain or the embedder can read nothing of the request."""
+        weight = self._weight(words, visible)
+        scores = self._scores(words, visible) if weight else None
         if scores is None:
             nothing = np.zeros(len(self._vectors), dtype=np.float32)
             return Ranking(scores=nothing, calibrated=True, influence=OwnWeight(weight=0.0))
-        influence = OwnWeight(weight=self._weight(words, visible))
+        influence = OwnWeight(weight=weight)
         return Ranking(scores=scores, calibrated=True, influence=influence, explain=partial(_reasons, scores))
 
     def _scores(self, words: QueryWords, visible: Visible | None) -> Floats | None:
@@ -143,7 +147,7 @@ class Embedding:
         weights = np.array([weight * self._language_share(text) for text, weight in texts], dtype=np.float32)
         if not weights.any() or not len(self._vectors):
             return None
-        vectors = requests_embedded(self._embedder, [text for text, _ in texts])
+        vectors = _floats(request_vectors(self._embedder, [text for text, _ in texts]))
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._rows.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
@@ -198,19 +202,13 @@ class Embedding:
         return max(0.0, 2 * latin_share(text) - 1)
 
 
-def requests_embedded(embedder: Embedder, texts: Sequence[str]) -> Floats:
-    """Returns the vectors of requests, one row each."""
-    read = embedder.embed_requests if isinstance(embedder, AsymmetricEmbedder) else embedder.embed
-    return _floats(read(texts))
-
-
 def factory(embedder: Embedder) -> RankerFactory:
     """Returns the factory of the ranker `embedding` with the vectors of this embedder."""
 
     def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         if isinstance(previous, Embedding):
             return previous.following(catalog)
-        return Embedding(catalog, postings_of(catalog), embedder)
+        return Embedding(catalog, postings_of(catalog), embedder, belief=BELIEFS.get(embedder.name, MODEL))
 
     return make
 

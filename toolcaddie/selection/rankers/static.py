@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.ports import Ranker
+from toolcaddie.ports import Embedder, Ranker, RankerFactory, RemoteEmbedder
 from toolcaddie.selection.index.postings import postings_of
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.languages.tables import language_tables
@@ -30,6 +31,13 @@ Floats = npt.NDArray[np.float32]
 
 BELIEF = Belief(weight=1.75, sure=3.0, name=0.2, foreign=2.0, not_english=0.9, hub=0.2)
 """The parameters for these vectors. They weigh less than those of a model, because the table knows words and not sentences."""
+
+_BESIDE = replace(BELIEF, weight=0.0, not_english=0.0)
+"""The parameters of the ranker `table` beside a model of English: it takes part only if the model cannot read the request."""
+_BESIDE_MANY = replace(_BESIDE, foreign=0.7)
+"""Those beside a model of many languages."""
+_BESIDE_MODEL: Mapping[str, Belief] = {"multilingual-e5-small-q4": replace(_BESIDE_MANY, weight=1.25, not_english=0.5)}
+"""Those beside certain models, by name."""
 
 _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
@@ -137,3 +145,22 @@ def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         return previous.following(catalog)
     table = word_table()
     return Embedding(catalog, postings_of(catalog), table, name="static", belief=BELIEF, is_worded=table.is_worded)
+
+
+def beside(embedder: Embedder | RemoteEmbedder) -> RankerFactory:
+    """Returns the factory of the ranker `table`: the same vectors, with the weight that helps beside those of this embedder."""
+    usual = _BESIDE_MANY if embedder.languages is None else _BESIDE
+    belief = _BESIDE_MODEL.get(embedder.name, usual)
+
+    def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+        if isinstance(previous, Embedding):
+            return previous.following(catalog)
+        table = word_table()
+        return Embedding(catalog, postings_of(catalog), table, name="table", belief=belief, is_worded=table.is_worded)
+
+    return make
+
+
+def with_embedder(embedder: Embedder | RemoteEmbedder, main: RankerFactory) -> dict[str, RankerFactory]:
+    """Returns the factories of the rankers that an embedder adds: `main`, which compares its vectors, and `table` beside it."""
+    return {"embedding": main, "table": beside(embedder)}
