@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from toolcaddie.core.catalog import Catalog, View
@@ -31,7 +32,11 @@ class Vectors:
     def __init__(self, embedder: Embedder | RemoteEmbedder, documents: Store | None, *, patience: float) -> None:
         self.prepared = Prepared(embedder, documents, patience=patience)
         self._of_catalogs = CatalogVectors(
-            self.prepared, embedding.factory(self.prepared), embedding.tool_texts, static.factory, patience=patience
+            self.prepared,
+            embedding.factory(self.prepared),
+            partial(embedding.tool_texts, belief=embedding.belief_of(embedder)),
+            static.factory,
+            patience=patience,
         )
         self.is_remote = isinstance(embedder, RemoteEmbedder)
 

@@ -17,19 +17,34 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible, request_vectors
+from toolcaddie.ports import (
+    Embedder,
+    OwnWeight,
+    Ranker,
+    RankerFactory,
+    Ranking,
+    RemoteEmbedder,
+    Visible,
+    request_vectors,
+)
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
 from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
-from toolcaddie.selection.languages.guess import ENGLISH
+from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
 Floats = npt.NDArray[np.float32]
 
 _MOST_TEXT = 2_000
 """The largest number of characters of a description that are embedded; models read a few hundred words."""
+_SHARES = (0.25, 0.5, 0.25)
+"""Shares of a tool's three texts in its vector, if the belief is thorough."""
+_UNREAD = 6.0
+"""Factor on the weight for a request whose words have no translations, so that they prove nothing but names."""
+_MOST_PARAMETERS = 12
+"""The largest number of parameters whose names are embedded."""
 _TERMS_DESCRIBED = 12
 """The number of terms besides its name from which a tool counts as fully described. If tools have only names, a common word
 proves little."""
@@ -52,6 +67,9 @@ class Belief:
     """Rate at which the weight falls as the words become certain: it is 0 from a certainty of 1 / sure."""
     name: float
     """Share of the name's vector in the vector of a tool; the rest is the vector of name and description together."""
+    thorough: bool = False
+    """True: the vector of a tool is a mean of those of its description, of its name, description and parameters together, and of
+    its name; `name` is ignored."""
     foreign: float = 2.25
     """Weight for a request in another language than the tools, whose words prove little."""
     not_english: float | None = None
@@ -64,7 +82,9 @@ class Belief:
 MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
 """The parameters for the vectors of a sentence model."""
 
-BELIEFS: Mapping[str, Belief] = {"multilingual-e5-small-q4": Belief(weight=0.75, sure=3.5, name=0.0, foreign=1.5)}
+BELIEFS: Mapping[str, Belief] = {
+    "multilingual-e5-small-q4": Belief(weight=0.75, sure=3.5, name=0.0, thorough=True, foreign=2.0, hub=0.25)
+}
 """The parameters for the vectors of certain models, by name."""
 
 _CROWD = 20
@@ -182,7 +202,8 @@ class Embedding:
             return self._belief.not_english
         if words.foreign:
             own = self._belief.weight if words.foreign < 1 else 0.0
-            return words.foreign * self._belief.foreign + (1 - words.foreign) * own
+            foreign = self._belief.foreign * (_UNREAD if words.language == OTHER else 1.0)
+            return words.foreign * foreign + (1 - words.foreign) * own
         query_terms, scope = self._postings.query_terms(words), self._postings.scope(visible)
         terms = self._terms if visible is None else self._terms[visible]
         described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
@@ -202,13 +223,18 @@ class Embedding:
         return max(0.0, 2 * latin_share(text) - 1)
 
 
+def belief_of(embedder: Embedder | RemoteEmbedder) -> Belief:
+    """Returns the parameters for the vectors of this embedder."""
+    return BELIEFS.get(embedder.name, MODEL)
+
+
 def factory(embedder: Embedder) -> RankerFactory:
     """Returns the factory of the ranker `embedding` with the vectors of this embedder."""
 
     def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         if isinstance(previous, Embedding):
             return previous.following(catalog)
-        return Embedding(catalog, postings_of(catalog), embedder, belief=BELIEFS.get(embedder.name, MODEL))
+        return Embedding(catalog, postings_of(catalog), embedder, belief=belief_of(embedder))
 
     return make
 
@@ -225,17 +251,27 @@ def tool_text(tool: Tool) -> str:
     return f"{name}: {description}" if description else name
 
 
-def tool_texts(tool: Tool) -> tuple[str, str]:
-    """Returns the texts of a tool that are embedded: name and description, and the name alone."""
-    return tool_text(tool), spaced(tool.name)
+def tool_texts(tool: Tool, belief: Belief = MODEL) -> tuple[str, ...]:
+    """Returns the texts of a tool that are embedded, its name alone last."""
+    name = spaced(tool.name)
+    if not belief.thorough:
+        return tool_text(tool), name
+    description = tool.description[:_MOST_TEXT].strip()
+    properties = tool.input_schema.get("properties")
+    parameters = ", ".join(spaced(str(each)) for each in list(properties)[:_MOST_PARAMETERS]) if properties else ""
+    return description or name, f"{tool_text(tool)} ({parameters})" if parameters else tool_text(tool), name
 
 
 def vectors_of(tools: Sequence[Tool], embedder: Embedder, belief: Belief) -> Floats:
     """Returns the vectors of some tools, one row each."""
-    described = _floats(embedder.embed([tool_text(tool) for tool in tools]))
-    name_vectors = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
-    mixed: Floats = (1 - belief.name) * described + belief.name * name_vectors
-    return _unit(mixed)
+    texts = [tool_texts(tool, belief) for tool in tools]
+    columns = [_floats(embedder.embed(column)) for column in (zip(*texts, strict=True) if texts else ((), ()))]
+    if not belief.thorough:
+        described, name_vectors = columns
+        return _unit((1 - belief.name) * described + belief.name * name_vectors)
+    # The sum is not made longer: the vector of a tool whose texts say different things is short, and a name alone is not.
+    mixed: Floats = np.average(columns, axis=0, weights=_SHARES).astype(np.float32) if texts else columns[0]
+    return mixed
 
 
 def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:

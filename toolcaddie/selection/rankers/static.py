@@ -36,7 +36,9 @@ _BESIDE = replace(BELIEF, weight=0.0, not_english=0.0)
 """The parameters of the ranker `table` beside a model of English: it takes part only if the model cannot read the request."""
 _BESIDE_MANY = replace(_BESIDE, foreign=0.7)
 """Those beside a model of many languages."""
-_BESIDE_MODEL: Mapping[str, Belief] = {"multilingual-e5-small-q4": replace(_BESIDE_MANY, weight=1.25, not_english=0.5)}
+_BESIDE_MODEL: Mapping[str, Belief] = {
+    "multilingual-e5-small-q4": replace(_BESIDE_MANY, weight=1.25, not_english=0.5, foreign=1.0)
+}
 """Those beside certain models, by name."""
 
 _FILE = Path(__file__).with_name("words.npz")
