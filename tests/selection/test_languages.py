@@ -152,7 +152,7 @@ def test_hidden_tools_do_not_change_the_language_of_the_catalog():
     masked = View(catalog=Catalog.of([*TOOLS, *german]), mask=np.array([True] * len(TOOLS) + [False] * 30))
     query = SelectionQuery(text="Ändere bitte mein Passwort")
     one, other = (Selector().ranked(view, query, 5).tools for view in (_view(), masked))
-    assert [hit.tool.name for hit in one] == [hit.tool.name for hit in other]
+    assert [(hit.tool.name, hit.reasons) for hit in one] == [(hit.tool.name, hit.reasons) for hit in other]
 
 
 def test_a_damaged_file_of_tables_says_what_to_do(tmp_path):

@@ -192,7 +192,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     alone."""
 
     embedder: str | None = None
-    """The name of an installed embedder: minilm, endpoint, fastembed, or an embedder of another package."""
+    """The name of an installed embedder: e5, minilm, endpoint, fastembed, or an embedder of another package."""
     model: str | None = None
     url: HttpUrl | None = None
     """Address of an endpoint, with `/v1`."""

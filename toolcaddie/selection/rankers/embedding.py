@@ -171,11 +171,10 @@ class Embedding:
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._rows.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
-        usual = self._usual(request, visible)
-        if words.foreign and self._belief.hub:
-            crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub)
-            cosines, usual = cosines - crowds, usual - np.float32(np.median(crowds))
-        near: Floats = np.maximum(cosines - usual, np.float32(0.0))
+        crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub) if words.foreign else None
+        if crowds is not None:
+            cosines = cosines - crowds
+        near: Floats = np.maximum(cosines - self._usual(request, visible, crowds), np.float32(0.0))
         near[near < _ROUNDING] = 0.0
         if visible is not None:
             near[~visible] = 0.0
@@ -188,13 +187,15 @@ class Embedding:
         near *= np.float32(nearest / best)
         return near
 
-    def _usual(self, request: Floats, visible: Visible | None) -> np.float32:
-        """Returns the cosine of the median visible tool; if there are thousands, the median of an even sample."""
+    def _usual(self, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
+        """Returns the cosine of the median visible tool, less what `crowds` has for each; if there are thousands, the median of
+        an even sample."""
         rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
         if not len(rows):
             return np.float32(0.0)
         some = rows[:: max(1, len(rows) // _SAMPLE)]
-        return np.float32(np.median(self._vectors[some] @ request))
+        cosines = self._vectors[some] @ request
+        return np.float32(np.median(cosines if crowds is None else cosines - crowds[some]))
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
