@@ -57,12 +57,12 @@ from toolcaddie.core.events import (
 )
 from toolcaddie.core.message import Attempt, Message, Usage
 from toolcaddie.core.run import PendingCall, RunState
-from toolcaddie.core.selection import DroppedTool, SelectedTool
-from toolcaddie.core.storage import EventRecord
+from toolcaddie.core.selection import DroppedTool, SelectedTool, Selection
+from toolcaddie.core.storage import EventRecord, SharedRows
 from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventLog
-from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.bounded import Bounded, Limit
 
 TEXT_LIMIT = 4_000
 """Largest number of characters stored of a text, of arguments or of a result."""
@@ -86,6 +86,10 @@ _ATTEMPTS = 50
 
 _MOST_RUNS = 10_000
 """Largest number of active runs whose last row number is held in memory."""
+_MOST_WHOLE = 64
+"""Largest number of whole selections whose stored form is held in memory."""
+_MOST_WHOLE_TOOLS = 10_000
+"""Largest number of tools in these selections together."""
 _MARGIN = 2_000
 """Smallest number of characters after a limit that are redacted too."""
 
@@ -224,9 +228,8 @@ def _tools_selected(event: ToolsSelected) -> Data:
     the client replaced by its own tools of the same names.
     """
     selection = event.selection
-    clean = _are_clean(selection.tools)
     return {
-        "tools": [_selected(tool, clean=clean) for tool in selection.tools],
+        "tools": _tools(selection),
         "dropped": [_dropped(tool) for tool in nlargest(DROPPED_LIMIT, selection.dropped, key=attrgetter("score"))],
         "dropped_by_stage": Counter(tool.stage for tool in selection.dropped),
         "categories": selection.categories,
@@ -465,9 +468,32 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
 _KINDS = {event: kind_of(event) for event in _DATA}
 
 
+def _tools(selection: Selection) -> list[Data]:
+    """Returns the stored form of the selected tools. That of a catalog that is sent whole is made once, because all requests have
+    the same selection."""
+    tools = selection.tools
+    if len(tools) != selection.catalog_size or selection.dropped:
+        return _rows(tools)
+    if (whole := _WHOLE.get(id(tools))) is None:
+        whole = (tools, SharedRows(_rows(tools)))
+        _WHOLE.put(id(tools), whole)
+    return whole[1]
+
+
+_WHOLE: Bounded[int, tuple[tuple[SelectedTool, ...], SharedRows]] = Bounded(
+    _MOST_WHOLE, Limit(_MOST_WHOLE_TOOLS, lambda whole: len(whole[1]))
+)
+"""The stored form of whole selections by the `id` of their tools, which are kept here, so that no other object gets this id."""
+
+
+def _rows(tools: Sequence[SelectedTool]) -> list[Data]:
+    clean = _are_clean(tools)
+    return [_selected(tool, clean=clean) for tool in tools]
+
+
 def _are_clean(tools: Sequence[SelectedTool]) -> bool:
     """Returns True if no reason of any tool needs redaction. All reasons are checked as one text, which is faster."""
-    reasons = [reason for tool in tools for reason in tool.reasons[:_REASONS]]
+    reasons = dict.fromkeys([reason for tool in tools for reason in tool.reasons[:_REASONS]])
     text = "\n".join(reasons)
     return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
 
@@ -485,8 +511,13 @@ def _message(message: Message) -> Data:
 
 def _selected(selected: SelectedTool, *, clean: bool) -> Data:
     """Returns the stored form of a selected tool. `clean`: True if its reasons need no redaction."""
-    row: Data = {"name": selected.tool.name, "category": selected.tool.category, "score": _round(selected.score)}
-    row["reasons"] = [reason if clean else _text(reason) for reason in selected.reasons[:_REASONS]]
+    reasons = selected.reasons[:_REASONS]
+    row: Data = {
+        "name": selected.tool.name,
+        "category": selected.tool.category,
+        "score": _round(selected.score),
+        "reasons": list(reasons) if clean else list(map(_text, reasons)),
+    }
     if selected.slim:
         row["slim"] = True
     if selected.core:
