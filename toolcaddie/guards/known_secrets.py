@@ -86,11 +86,13 @@ class KnownSecrets:
 
     def redact(self, text: str) -> str:
         """Returns the text without the secrets. A block of lines whose base64 holds a secret is removed as a whole."""
+        if not self._forms:
+            return text
         if self._may_hold(text):
             for form in self._forms:
                 if form in text:
                     text = text.replace(form, REDACTED)
-        if self._forms and any(end in text and pattern.search(text) for end, pattern in _ENDS):
+        if any(end in text and pattern.search(text) for end, pattern in _ENDS):
             text = _WRAPPED.sub(self._without_wrapped, text)
         return text
 
@@ -102,7 +104,7 @@ class KnownSecrets:
         """Returns False if no secret is in the text. It looks at each place of a short text, which takes less time than to search
         for each of many forms."""
         if len(text) >= len(self._forms):
-            return bool(self._forms)
+            return True
         return any(text[place : place + SHORTEST] in self._starts for place in range(len(text) - SHORTEST + 1))
 
     def redact_bytes(self, content: bytes) -> bytes:
