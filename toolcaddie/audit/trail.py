@@ -93,11 +93,11 @@ _MOST_WHOLE_TOOLS = 10_000
 _MARGIN = 2_000
 """Smallest number of characters after a limit that are redacted too."""
 
-_AFTER_OTHERS = (ApprovalClosed, CallSettled, RunResumed)
+_AFTER_OTHERS = frozenset({ApprovalClosed, CallSettled, RunResumed})
 """Events before which another process may have written rows of the run."""
-_DURABLE = (CallIntended, ApprovalClosed, ApprovalApplied, CallSettled)
+_DURABLE = frozenset({CallIntended, ApprovalClosed, ApprovalApplied, CallSettled})
 """Events whose row must be on disk before the run continues."""
-_ENDS = (RunFinished, RunFailed, RunPaused)
+_ENDS = frozenset({RunFinished, RunFailed, RunPaused})
 """Events after which a run writes no more rows in this process."""
 
 Data = dict[str, Any]
@@ -125,20 +125,22 @@ class Trail:
         self._log = log
         self._clock = clock
         self._durable = durable
+        self.takes = frozenset(_DATA)
         self._last: Bounded[str, int] = Bounded(_MOST_RUNS)
         """Run id -> number of the run's last row, for active runs. If a run is evicted, the number is read from the log again."""
 
     async def emit(self, event: RunEvent) -> None:
         """Appends the event's row to the log. Events that are not stored are ignored."""
-        if type(event) not in _DATA:
+        kind = type(event)
+        if kind not in _DATA:
             return
-        if isinstance(event, _AFTER_OTHERS) or (event.run_id not in self._last and not isinstance(event, RunStarted)):
+        if kind in _AFTER_OTHERS or (kind is not RunStarted and event.run_id not in self._last):
             await self._load_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
-        if isinstance(event, _DURABLE):
+        if kind in _DURABLE:
             await self._flush_or_withdraw(record)
-        elif isinstance(event, _ENDS):
+        elif kind in _ENDS:
             self._last.pop(event.run_id)
             if self._durable == "answer" or _asks_a_person(event):
                 await self._log.flush(event.run_id)
@@ -182,7 +184,7 @@ def kind_of(event: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
 
 
-def _asks_a_person(event: RunFinished | RunFailed | RunPaused) -> bool:
+def _asks_a_person(event: RunEvent) -> bool:
     """Returns True if the run pauses until a person approves a call. Another process may record the person's answer at once."""
     return isinstance(event, RunPaused) and any(item.waiting == "approval" for item in event.state.pending)
 

@@ -210,6 +210,7 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
+        self.takes = frozenset(self._lines)
 
     @property
     def _log(self) -> Any:

@@ -66,6 +66,7 @@ class PrometheusSink:
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
             RunFailed: self._failed,
         }
+        self.takes = frozenset(self._measures)
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
