@@ -77,6 +77,8 @@ _REASONS = 5
 """Largest number of reasons stored for a selected tool."""
 _CALLED = 5
 """Largest number of calls stored by name for an earlier message."""
+_DIGITS = 6
+"""Digits after the decimal point of numbers."""
 _NAMES = 200
 """Largest number of names in any other list of a row."""
 _MEDIA = 20
@@ -517,7 +519,7 @@ def _selected(selected: SelectedTool, *, clean: bool) -> Data:
     row: Data = {
         "name": selected.tool.name,
         "category": selected.tool.category,
-        "score": _round(selected.score),
+        "score": round(selected.score, _DIGITS),
         "reasons": list(reasons) if clean else list(map(_text, reasons)),
     }
     if selected.slim:
@@ -528,7 +530,7 @@ def _selected(selected: SelectedTool, *, clean: bool) -> Data:
 
 
 def _dropped(tool: DroppedTool) -> Data:
-    return {"name": tool.name, "stage": tool.stage, "detail": tool.detail, "score": _round(tool.score)}
+    return {"name": tool.name, "stage": tool.stage, "detail": tool.detail, "score": round(tool.score, _DIGITS)}
 
 
 def _call(call: ToolCall) -> Data:
@@ -639,4 +641,4 @@ def _plain(text: str) -> str:
 
 
 def _round(number: float) -> float:
-    return round(float(number), 6)
+    return round(float(number), _DIGITS)

@@ -46,7 +46,7 @@ class Scene:
         for tool in tools:
             size = sizes.get(tool)
             if size is None:
-                size = sizes[tool] = self.definitions.tokens(self.plan, (tool,))
+                size = sizes[tool] = self.definitions.size(self.plan, tool)
             total += size
         return total
 

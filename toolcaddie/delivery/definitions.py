@@ -75,6 +75,12 @@ class Definitions:
         """Returns the sum of the tokens of these tools, in the form in which they are sent."""
         return sum([definition.tokens for definition in self._all(plan, tools)])
 
+    def size(self, plan: DeliveryPlan, delivered: DeliveredTool) -> int:
+        """Returns the tokens of one tool, in the form in which it is sent."""
+        tool = plan.view.get(delivered.name)
+        assert tool is not None, f"{delivered.name} was planned but is not in the view"
+        return self.of(tool, slim=delivered.slim).tokens
+
     def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
         """Returns the definitions of these tools, which must be in the view of the plan."""
         definitions: list[Definition] = []

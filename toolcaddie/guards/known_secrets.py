@@ -135,8 +135,8 @@ class KnownSecrets:
         return cleaned
 
     def _with_clean_body(self, value: Any) -> Any:
-        """Returns a copy of a value whose texts have no secrets. The `RawBody`s in it are cleaned when they are read, because reading
-        one decodes the answer of the provider again."""
+        """Returns a copy of a value whose texts have no secrets. The `RawBody`s in it are cleaned when they are read, because
+        reading one decodes the answer of the provider again."""
         if isinstance(value, RawBody):
             return self._clean(value)
         if isinstance(value, Mapping | tuple | list):
