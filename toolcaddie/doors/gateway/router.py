@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
@@ -36,8 +38,7 @@ _CHANNEL = "gateway"
 """The channel of the principals of this door."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `key`: the key of the
     gateway that the client sent, which is not forwarded to the model's API; None: the gateway has no keys."""
 
