@@ -57,12 +57,12 @@ from toolcaddie.core.events import (
 )
 from toolcaddie.core.message import Attempt, Message, Usage
 from toolcaddie.core.run import PendingCall, RunState
-from toolcaddie.core.selection import DroppedTool, SelectedTool
-from toolcaddie.core.storage import EventRecord
+from toolcaddie.core.selection import DroppedTool, SelectedTool, Selection
+from toolcaddie.core.storage import EventRecord, SharedRows
 from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventLog
-from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.bounded import Bounded, Limit
 
 TEXT_LIMIT = 4_000
 """Largest number of characters stored of a text, of arguments or of a result."""
@@ -77,6 +77,8 @@ _REASONS = 5
 """Largest number of reasons stored for a selected tool."""
 _CALLED = 5
 """Largest number of calls stored by name for an earlier message."""
+_DIGITS = 6
+"""Digits after the decimal point of numbers."""
 _NAMES = 200
 """Largest number of names in any other list of a row."""
 _MEDIA = 20
@@ -86,14 +88,18 @@ _ATTEMPTS = 50
 
 _MOST_RUNS = 10_000
 """Largest number of active runs whose last row number is held in memory."""
+_MOST_WHOLE = 64
+"""Largest number of whole selections whose stored form is held in memory."""
+_MOST_WHOLE_TOOLS = 10_000
+"""Largest number of tools in these selections together."""
 _MARGIN = 2_000
 """Smallest number of characters after a limit that are redacted too."""
 
-_AFTER_OTHERS = (ApprovalClosed, CallSettled, RunResumed)
+_AFTER_OTHERS = frozenset({ApprovalClosed, CallSettled, RunResumed})
 """Events before which another process may have written rows of the run."""
-_DURABLE = (CallIntended, ApprovalClosed, ApprovalApplied, CallSettled)
+_DURABLE = frozenset({CallIntended, ApprovalClosed, ApprovalApplied, CallSettled})
 """Events whose row must be on disk before the run continues."""
-_ENDS = (RunFinished, RunFailed, RunPaused)
+_ENDS = frozenset({RunFinished, RunFailed, RunPaused})
 """Events after which a run writes no more rows in this process."""
 
 Data = dict[str, Any]
@@ -121,20 +127,22 @@ class Trail:
         self._log = log
         self._clock = clock
         self._durable = durable
+        self.takes = frozenset(_DATA)
         self._last: Bounded[str, int] = Bounded(_MOST_RUNS)
         """Run id -> number of the run's last row, for active runs. If a run is evicted, the number is read from the log again."""
 
     async def emit(self, event: RunEvent) -> None:
         """Appends the event's row to the log. Events that are not stored are ignored."""
-        if type(event) not in _DATA:
+        kind = type(event)
+        if kind not in _DATA:
             return
-        if isinstance(event, _AFTER_OTHERS) or (event.run_id not in self._last and not isinstance(event, RunStarted)):
+        if kind in _AFTER_OTHERS or (kind is not RunStarted and event.run_id not in self._last):
             await self._load_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
-        if isinstance(event, _DURABLE):
+        if kind in _DURABLE:
             await self._flush_or_withdraw(record)
-        elif isinstance(event, _ENDS):
+        elif kind in _ENDS:
             self._last.pop(event.run_id)
             if self._durable == "answer" or _asks_a_person(event):
                 await self._log.flush(event.run_id)
@@ -178,7 +186,7 @@ def kind_of(event: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
 
 
-def _asks_a_person(event: RunFinished | RunFailed | RunPaused) -> bool:
+def _asks_a_person(event: RunEvent) -> bool:
     """Returns True if the run pauses until a person approves a call. Another process may record the person's answer at once."""
     return isinstance(event, RunPaused) and any(item.waiting == "approval" for item in event.state.pending)
 
@@ -224,9 +232,8 @@ def _tools_selected(event: ToolsSelected) -> Data:
     the client replaced by its own tools of the same names.
     """
     selection = event.selection
-    clean = _are_clean(selection.tools)
     return {
-        "tools": [_selected(tool, clean=clean) for tool in selection.tools],
+        "tools": _tools(selection),
         "dropped": [_dropped(tool) for tool in nlargest(DROPPED_LIMIT, selection.dropped, key=attrgetter("score"))],
         "dropped_by_stage": Counter(tool.stage for tool in selection.dropped),
         "categories": selection.categories,
@@ -465,9 +472,32 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
 _KINDS = {event: kind_of(event) for event in _DATA}
 
 
+def _tools(selection: Selection) -> list[Data]:
+    """Returns the stored form of the selected tools. That of a catalog that is sent whole is made once, because all requests have
+    the same selection."""
+    tools = selection.tools
+    if len(tools) != selection.catalog_size or selection.dropped:
+        return _rows(tools)
+    if (whole := _WHOLE.get(id(tools))) is None:
+        whole = (tools, SharedRows(_rows(tools)))
+        _WHOLE.put(id(tools), whole)
+    return whole[1]
+
+
+_WHOLE: Bounded[int, tuple[tuple[SelectedTool, ...], SharedRows]] = Bounded(
+    _MOST_WHOLE, Limit(_MOST_WHOLE_TOOLS, lambda whole: len(whole[1]))
+)
+"""The stored form of whole selections by the `id` of their tools, which are kept here, so that no other object gets this id."""
+
+
+def _rows(tools: Sequence[SelectedTool]) -> list[Data]:
+    clean = _are_clean(tools)
+    return [_selected(tool, clean=clean) for tool in tools]
+
+
 def _are_clean(tools: Sequence[SelectedTool]) -> bool:
     """Returns True if no reason of any tool needs redaction. All reasons are checked as one text, which is faster."""
-    reasons = [reason for tool in tools for reason in tool.reasons[:_REASONS]]
+    reasons = dict.fromkeys([reason for tool in tools for reason in tool.reasons[:_REASONS]])
     text = "\n".join(reasons)
     return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
 
@@ -485,8 +515,13 @@ def _message(message: Message) -> Data:
 
 def _selected(selected: SelectedTool, *, clean: bool) -> Data:
     """Returns the stored form of a selected tool. `clean`: True if its reasons need no redaction."""
-    row: Data = {"name": selected.tool.name, "category": selected.tool.category, "score": _round(selected.score)}
-    row["reasons"] = [reason if clean else _text(reason) for reason in selected.reasons[:_REASONS]]
+    reasons = selected.reasons[:_REASONS]
+    row: Data = {
+        "name": selected.tool.name,
+        "category": selected.tool.category,
+        "score": round(selected.score, _DIGITS),
+        "reasons": list(reasons) if clean else list(map(_text, reasons)),
+    }
     if selected.slim:
         row["slim"] = True
     if selected.core:
@@ -495,7 +530,7 @@ def _selected(selected: SelectedTool, *, clean: bool) -> Data:
 
 
 def _dropped(tool: DroppedTool) -> Data:
-    return {"name": tool.name, "stage": tool.stage, "detail": tool.detail, "score": _round(tool.score)}
+    return {"name": tool.name, "stage": tool.stage, "detail": tool.detail, "score": round(tool.score, _DIGITS)}
 
 
 def _call(call: ToolCall) -> Data:
@@ -606,4 +641,4 @@ def _plain(text: str) -> str:
 
 
 def _round(number: float) -> float:
-    return round(float(number), 6)
+    return round(float(number), _DIGITS)

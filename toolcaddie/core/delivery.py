@@ -33,8 +33,7 @@ AddedBy = Literal["array", "text", "reference"]
 called through `execute_tool` (`text`), or in the conversation by the provider's own mechanism (`reference`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryOption:
+class DeliveryOption(msgspec.Struct, frozen=True, kw_only=True):
     """One way to send the tools, as the planner priced it."""
 
     name: str
@@ -52,8 +51,7 @@ class DeliveryOption:
     """The expected cost in US dollars; None: the price is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedBill:
+class ExpectedBill(msgspec.Struct, frozen=True, kw_only=True):
     """Expected bill for the next request's input: tokens read from the cache, written to it, and billed without it."""
 
     read: int = 0

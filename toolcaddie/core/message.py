@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from toolcaddie.core.content import Content, Refusal, Text, as_content, block_text, text_of
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.tool import JsonObject, ToolCall
@@ -124,8 +126,7 @@ class ModelRequest:
     """Forced tool use. The wrapper around a provider that enforces it reads this field; wires ignore it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDelta:
+class CallDelta(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a streamed function call. `id` and `name` are in the first piece of an `index`.
 
     `index` is the call's position among all calls of the reply, including custom calls, which are not streamed.
@@ -141,8 +142,7 @@ class CallDelta:
     """In the first piece: the beginning of the call in the blocks of its API, as in `Message.native`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelDelta:
+class ModelDelta(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a streamed answer. `raw` is the provider's chunk if the provider speaks chat completions; the gateway passes its
     unknown fields on."""
 

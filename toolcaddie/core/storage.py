@@ -36,6 +36,13 @@ class LogEntry:
     value: bytes
 
 
+class SharedRows(list[dict[str, Any]]):
+    """A list in the data of many records, the same object in all of them. A log may keep its stored form in `stored`, so that it
+    is encoded once."""
+
+    stored: Any = None
+
+
 class EventRecord(Struct, frozen=True, kw_only=True):
     """A row of the trail, which records the events of all runs. `seq` counts within the run; `data` is JSON-compatible."""
 

@@ -17,8 +17,7 @@ from toolcaddie.core.vocabulary import WireName
 # ---------------------------------------------------------------- to a provider
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireRequest:
+class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
     """An encoded request to a provider."""
 
     path: str
@@ -84,8 +83,7 @@ class DoorRequest:
     """`Tool.own_form` of the client's tools that have one, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerHead:
+class AnswerHead(msgspec.Struct, frozen=True, kw_only=True):
     """The head of an answer, whole or streamed. `id` is ours; each wire adds its own prefix."""
 
     id: str
@@ -93,9 +91,9 @@ class AnswerHead:
     """Time of the answer in seconds since 1970."""
     model: str
     """Model named by the client. An answer that is not streamed names the model that answered, if it is known."""
-    echo: Mapping[str, Any] = field(default_factory=dict)
+    echo: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Fields of the request that the answer repeats, on a wire that does so."""
-    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    own_forms: Mapping[str, JsonObject] = msgspec.field(default_factory=dict)
     """Same as `DoorRequest.own_forms`: a call of such a tool is written in the client's own form."""
 
 

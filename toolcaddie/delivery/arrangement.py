@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, DeliveryPlan, Strategy
 from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
@@ -46,7 +48,7 @@ class Scene:
         for tool in tools:
             size = sizes.get(tool)
             if size is None:
-                size = sizes[tool] = self.definitions.tokens(self.plan, (tool,))
+                size = sizes[tool] = self.definitions.size(self.plan, tool)
             total += size
         return total
 
@@ -62,8 +64,7 @@ class Scene:
         return self.outlook.later(tokens / max(1, tools), behind=self.behind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrangement:
+class Arrangement(msgspec.Struct, frozen=True, kw_only=True):
     """One way to send the tools, and its price."""
 
     name: str

@@ -4,12 +4,13 @@ consists of these definitions."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, Strategy
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.schema import estimate_tokens, wire_definition
@@ -29,6 +30,23 @@ class Definition:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """The definitions that a model sees, and what they were made from, which stays alive with them."""
+
+    catalog: Catalog
+    meta: tuple[Tool, ...]
+    wire: tuple[dict[str, Any], ...]
+    digest: str
+    tokens: int
+
+
+_ARRAYS = 256
+"""The largest number of cached arrays."""
+_ARRAY_TOOLS = 20_000
+"""The largest number of definitions in the cached arrays together."""
+
+
 class Definitions:
     """Encodes each tool once, and caches the most recently used definitions, at most `size` with at most `tokens` in all.
 
@@ -37,6 +55,8 @@ class Definitions:
 
     def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
         self._cache: Bounded[tuple[int, bool], Definition] = Bounded(size, Limit(tokens, _tokens))
+        self._arrays: Bounded[Hashable, _Array] = Bounded(_ARRAYS, Limit(_ARRAY_TOOLS, _length))
+        """Arrays of definitions that were sent last, by what they were made from: most requests have the same again."""
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
         """Returns the definition of a tool, `slim` (without examples, titles and long descriptions) or in full."""
@@ -55,9 +75,15 @@ class Definitions:
         """Returns the sum of the tokens of these tools, in the form in which they are sent."""
         return sum([definition.tokens for definition in self._all(plan, tools)])
 
+    def size(self, plan: DeliveryPlan, delivered: DeliveredTool) -> int:
+        """Returns the tokens of one tool, in the form in which it is sent."""
+        tool = plan.view.get(delivered.name)
+        assert tool is not None, f"{delivered.name} was planned but is not in the view"
+        return self.of(tool, slim=delivered.slim).tokens
+
     def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
         """Returns the definitions of these tools, which must be in the view of the plan."""
-        definitions = []
+        definitions: list[Definition] = []
         for delivered in tools:
             tool = plan.view.get(delivered.name)
             assert tool is not None, f"{delivered.name} was planned but is not in the view"
@@ -81,32 +107,61 @@ class Definitions:
         model sees them only from the message that refers to them.
         """
         meta = plan.meta if meta is None else meta
-        first = [self.of(each) for each in meta if each.name != READ_RESULT]
-        last = [
-            self.of(each) for each in meta if each.name == READ_RESULT
-        ]  # is added late, and must not move the others
-        visible = [*first, *self._all(plan, tools), *last]
-        array = {tool.name for tool in tools}
-        deferred = [
-            name for name in (*plan.referenced, *added) if name not in array and plan.view.get(name) is not None
-        ]
+        meta, tools, referenced = tuple(meta), tuple(tools), (*plan.referenced, *added)
+        deferred: list[str] = []
+        if referenced:
+            in_array = {tool.name for tool in tools}
+            deferred = [name for name in referenced if name not in in_array and plan.view.get(name) is not None]
         hidden = self._all(plan, [DeliveredTool(name=name) for name in deferred])
-        if (
-            not plan.capabilities.deferral
-        ):  # another provider made the references; this one needs the tools in the array
-            visible, hidden, deferred = [*visible, *hidden[: _places_left(plan, len(visible))]], [], []
+        array = self._array(plan, meta, tools)
+        if hidden and not plan.capabilities.deferral:
+            # Another provider made the references; this one needs the tools in the array.
+            places = _places_left(plan, len(array.wire))
+            array = _array(plan, meta, [*self._visible(plan, meta, tools), *hidden[:places]])
+            hidden, deferred = [], []
         return Delivery(
             strategy=strategy,
-            definitions=tuple([definition.wire for definition in (*visible, *hidden)]),
-            meta=tuple(each.name for each in meta),
-            tools=tuple(tools),
-            prefix_digest=hashlib.sha256(b"".join([definition.digest for definition in visible])).hexdigest(),
-            tokens=sum([definition.tokens for definition in visible]),
+            definitions=(*array.wire, *[definition.wire for definition in hidden]),
+            meta=tuple([each.name for each in meta]),
+            tools=tools,
+            prefix_digest=array.digest,
+            tokens=array.tokens,
             tokens_all=plan.selection.tokens_all,
             reused=reused,
             note=note,
             deferred=frozenset(deferred),
         )
+
+    def _array(self, plan: DeliveryPlan, meta: tuple[Tool, ...], tools: tuple[DeliveredTool, ...]) -> _Array:
+        """Returns the array of the meta tools and these tools, the one that was made last from the same."""
+        key = (id(plan.view.catalog), tuple(map(id, meta)), tools)
+        array = self._arrays.get(key)
+        if array is None:
+            array = _array(plan, meta, self._visible(plan, meta, tools))
+            self._arrays.put(key, array)
+        return array
+
+    def _visible(
+        self, plan: DeliveryPlan, meta: Sequence[Tool], tools: Sequence[DeliveredTool]
+    ) -> Sequence[Definition]:
+        first = [self.of(each) for each in meta if each.name != READ_RESULT]
+        # It is added late, and must not move the others.
+        last = [self.of(each) for each in meta if each.name == READ_RESULT]
+        return [*first, *self._all(plan, tools), *last]
+
+
+def _array(plan: DeliveryPlan, meta: tuple[Tool, ...], definitions: Sequence[Definition]) -> _Array:
+    return _Array(
+        catalog=plan.view.catalog,
+        meta=meta,
+        wire=tuple([definition.wire for definition in definitions]),
+        digest=hashlib.sha256(b"".join([definition.digest for definition in definitions])).hexdigest(),
+        tokens=sum([definition.tokens for definition in definitions]),
+    )
+
+
+def _length(array: _Array) -> int:
+    return len(array.wire)
 
 
 def _tokens(definition: Definition) -> int:

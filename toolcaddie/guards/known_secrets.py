@@ -16,7 +16,7 @@ import html
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -24,6 +24,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from toolcaddie.core.content import Audio, Image, Resource, Video
+from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.tool import Tool
@@ -86,11 +87,13 @@ class KnownSecrets:
 
     def redact(self, text: str) -> str:
         """Returns the text without the secrets. A block of lines whose base64 holds a secret is removed as a whole."""
+        if not self._forms:
+            return text
         if self._may_hold(text):
             for form in self._forms:
                 if form in text:
                     text = text.replace(form, REDACTED)
-        if self._forms and any(end in text and pattern.search(text) for end, pattern in _ENDS):
+        if any(end in text and pattern.search(text) for end, pattern in _ENDS):
             text = _WRAPPED.sub(self._without_wrapped, text)
         return text
 
@@ -102,7 +105,7 @@ class KnownSecrets:
         """Returns False if no secret is in the text. It looks at each place of a short text, which takes less time than to search
         for each of many forms."""
         if len(text) >= len(self._forms):
-            return bool(self._forms)
+            return True
         return any(text[place : place + SHORTEST] in self._starts for place in range(len(text) - SHORTEST + 1))
 
     def redact_bytes(self, content: bytes) -> bytes:
@@ -121,28 +124,29 @@ class KnownSecrets:
         """
         if not self._forms:
             return value
-        text = "\0".join(self._texts(value))  # nearly always without a secret, so that nothing has to be copied
-        return value if self.redact(text) == text else self._clean(value)
+        texts: list[str] = []
+        has_body = _collect(value, texts.append)
+        text = "\0".join(texts)
+        cleaned: T = value  # nearly always, so that nothing has to be copied
+        if self.redact(text) != text:
+            cleaned = self._clean(value)
+        elif has_body:
+            cleaned = self._with_clean_body(value)
+        return cleaned
 
-    def _texts(self, value: Any) -> Iterator[str]:
-        """Yields all texts of a value that are searched. A `RawBody` counts as a secret, because reading it would decode the
-        answer of the provider again."""
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, bytes):
-            yield value.decode("utf-8", "replace")
-        elif isinstance(value, RawBody):
-            yield self._forms[0]
-        elif isinstance(value, Mapping):
-            for name, item in value.items():
-                yield from self._texts(name)
-                yield from self._texts(item)
-        elif isinstance(value, tuple | list):
-            for item in value:
-                yield from self._texts(item)
-        else:
-            for name in _fields(value.__class__):
-                yield from self._texts(getattr(value, name))
+    def _with_clean_body(self, value: Any) -> Any:
+        """Returns a copy of a value whose texts have no secrets. The `RawBody`s in it are cleaned when they are read, because
+        reading one decodes the answer of the provider again."""
+        if isinstance(value, RawBody):
+            return self._clean(value)
+        if isinstance(value, Mapping | tuple | list):
+            return self._clean(value) if _collect(value, _ignore) else value
+        changes = {
+            name: clean
+            for name in _fields(value.__class__)
+            if (clean := self._with_clean_body(old := getattr(value, name))) is not old
+        }
+        return _changed(value, changes) if changes else value
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -199,6 +203,45 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
+def _collect(value: Any, add: Callable[[str], None]) -> bool:
+    """Passes all texts of a value that are searched to `add`. Returns True if the value is or has a `RawBody`, whose texts are
+    not passed."""
+    kind, found = value.__class__, False
+    if kind is str:
+        add(value)
+        return False
+    if kind in _WITHOUT_TEXT:
+        return False
+    if isinstance(value, tuple | list):
+        for item in value:
+            found = _collect(item, add) or found
+        return found
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            _collect(name, add)
+            found = _collect(item, add) or found
+        return found
+    if isinstance(value, str):
+        add(value)
+        return False
+    if isinstance(value, bytes):
+        add(value.decode("utf-8", "replace"))
+        return False
+    if isinstance(value, RawBody):
+        return True
+    for name in _fields(kind):
+        found = _collect(getattr(value, name), add) or found
+    return found
+
+
+def _ignore(text: str) -> None:
+    """Does nothing."""
+
+
+_WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
+"""Types of values without a text."""
+
+
 @cache
 def _fields(kind: type) -> tuple[str, ...]:
     """Returns the names of the fields of a dataclass or struct whose values are searched."""
@@ -206,7 +249,8 @@ def _fields(kind: type) -> tuple[str, ...]:
         return ()
     if issubclass(kind, SelectedTool):
         return ("reasons",)
-    return tuple(name for name in _all_fields(kind) if not (name == "data" and issubclass(kind, _MEDIA)))
+    unsearched = "definitions" if issubclass(kind, Delivery) else "data" if issubclass(kind, _MEDIA) else ""
+    return tuple(name for name in _all_fields(kind) if name != unsearched)
 
 
 def _all_fields(kind: type) -> tuple[str, ...]:

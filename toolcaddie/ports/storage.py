@@ -104,7 +104,8 @@ class Store(Protocol):
 
 
 class EventSink(Protocol):
-    """A receiver of the events of all runs, such as telemetry."""
+    """A receiver of the events of all runs, such as telemetry. It may have an attribute `takes`, the set of the classes of events
+    that it receives; without it, it receives all."""
 
     async def emit(self, event: RunEvent) -> None: ...
 

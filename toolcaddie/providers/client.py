@@ -76,6 +76,7 @@ class Client:
         self.default_model = default_model
         self.key_header, self.key_prefix = key_header.lower(), key_prefix
         self._wire = wire
+        self._reads_by_request = wire if isinstance(wire, ReadsByRequest) else None
         self._server = HttpServer(
             base_url,
             api_key,
@@ -114,8 +115,8 @@ class Client:
 
     def _reader(self, request: ModelRequest, author: str) -> Callable[[bytes], ModelReply]:
         """Returns the function that reads a whole answer to the request."""
-        if isinstance(self._wire, ReadsByRequest):
-            return partial(self._wire.read_reply_to, request, who=self.name, author=author)
+        if self._reads_by_request is not None:
+            return partial(self._reads_by_request.read_reply_to, request, who=self.name, author=author)
         return partial(self._wire.read_reply, who=self.name, author=author)
 
     async def models(self) -> Sequence[JsonObject]:

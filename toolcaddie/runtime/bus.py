@@ -3,7 +3,7 @@ live."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from toolcaddie.core.events import ClientCallDelta, Emit, RunEvent, TextDelta
@@ -30,10 +30,14 @@ class EventBus:
         self._trail = trail
         self._sinks = tuple(sinks)
         self._subscribers: tuple[Listener, ...] = ()
+        self._takers: dict[type, tuple[EventSink, ...]] = {}
+        """Class of events -> the sinks that receive it. Pieces of answers come twenty times as often as other events, and few
+        sinks receive them."""
 
     def add_sink(self, sink: EventSink) -> None:
         """Adds a sink that receives all later events."""
         self._sinks = (*self._sinks, sink)
+        self._takers.clear()
 
     def emitter(self, live: Listener | None = None) -> Emit:
         """Returns the function to which a run passes its events. `live`: a listener that receives the events of this run
@@ -41,19 +45,30 @@ class EventBus:
         trail, answer = self._trail, _AnswerText()
 
         async def emit(event: RunEvent) -> None:
-            if trail is not None:
+            kind = type(event)
+            if trail is not None and _takes(trail, kind):
                 await trail.emit(event)
-            if not (self._sinks or self._subscribers or live):
+            takers = self._takers_of(kind)
+            if not (takers or self._subscribers or live or KNOWN.longest):
                 return
             clean_event = KNOWN.clean(event)
-            if self._sinks or self._subscribers:
-                for piece in answer.pieces(event, clean_event):
-                    await self._tell_sinks(piece)
-                    await self._tell_subscribers(piece)
+            if kind in _PIECES or answer.withheld:
+                # Without receivers too, because a subscriber may come between two pieces of a secret.
+                for piece in answer.pieces(event, clean_event) if takers or self._subscribers or KNOWN.longest else ():
+                    await self._tell(piece, self._takers_of(type(piece)))
+            else:
+                await self._tell(clean_event, takers)
             if live is not None:
                 await live(clean_event)
 
         return emit
+
+    def _takers_of(self, kind: type) -> tuple[EventSink, ...]:
+        """Returns the sinks that receive events of a class."""
+        takers = self._takers.get(kind)
+        if takers is None:
+            takers = self._takers[kind] = tuple(sink for sink in self._sinks if _takes(sink, kind))
+        return takers
 
     @contextmanager
     def subscribe(self, listener: Listener) -> Iterator[None]:
@@ -67,14 +82,12 @@ class EventBus:
             rest.remove(listener)
             self._subscribers = tuple(rest)
 
-    async def _tell_sinks(self, event: RunEvent) -> None:
-        for sink in self._sinks:
+    async def _tell(self, event: RunEvent, sinks: Sequence[EventSink]) -> None:
+        for sink in sinks:
             try:
                 await sink.emit(event)
             except Exception:  # a broken sink of telemetry must not take the answer away
                 log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
-
-    async def _tell_subscribers(self, event: RunEvent) -> None:
         for listener in self._subscribers:
             try:
                 await listener(event)
@@ -82,20 +95,30 @@ class EventBus:
                 log.exception("subscriber_failed", event_kind=type(event).__name__)
 
 
+_PIECES = (TextDelta, ClientCallDelta)
+"""Events that are pieces of a streamed answer."""
+
+
+def _takes(sink: EventSink, kind: type) -> bool:
+    """Returns True if a sink receives events of a class."""
+    takes: Collection[type] | None = getattr(sink, "takes", None)
+    return takes is None or kind in takes
+
+
 class _AnswerText:
     """The text of a streamed answer for those who only look on. A secret may arrive in pieces, so the end of a piece that
     may belong to a secret is withheld until more of the text is there, or its answer has ended."""
 
     def __init__(self) -> None:
-        self._withheld = ""
+        self.withheld = ""
 
     def pieces(self, event: RunEvent, clean_event: RunEvent) -> Sequence[RunEvent]:
         """Returns what to pass on for an event, in order."""
         match event:
             case TextDelta():
-                text, self._withheld = KNOWN.split(self._withheld + event.text)
+                text, self.withheld = KNOWN.split(self.withheld + event.text)
                 return [TextDelta(run_id=event.run_id, text=text)] if text else []
             case ClientCallDelta():  # the whole call comes with the answer
                 return []
-        text, self._withheld = KNOWN.redact(self._withheld), ""
+        text, self.withheld = KNOWN.redact(self.withheld), ""
         return [TextDelta(run_id=event.run_id, text=text), clean_event] if text else [clean_event]

@@ -4,7 +4,8 @@ decides whether meta tools are offered."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.message import Message
@@ -24,8 +25,7 @@ from toolcaddie.selection.whole import everything
 from toolcaddie.util.replacing import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """The tools chosen for a request, and the engine that will run it."""
 
     engine: Engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
@@ -15,8 +15,7 @@ from toolcaddie.runtime.setups import Setup
 from toolcaddie.runtime.views import Offload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(msgspec.Struct, frozen=True, kw_only=True):
     """The query of a request, and the meta tools that its model could be offered."""
 
     query: SelectionQuery

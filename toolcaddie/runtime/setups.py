@@ -76,6 +76,8 @@ class Setups:
         self._bounds = bounds
         self._programs = programs
         self._made: dict[tuple[str | None, Capabilities], Setup] = {}
+        self._last: dict[str | None, tuple[Capabilities, Setup]] = {}
+        """Preset -> the setup of its last request, and the capabilities for which it was made."""
         self.default = self.of(
             RunRequest(messages=())
         )  # a preset that cannot work fails here, not in the first request
@@ -87,10 +89,15 @@ class Setups:
         capabilities = capabilities_for(
             Entry(provider=self._models.provider, model=self.model_of(request)), self._models.capabilities
         )
-        key = (request.preset, capabilities)
-        if key not in self._made:
-            self._made[key] = self._setup(request.preset, capabilities)
-        setup = self._made[key]
+        last = self._last.get(request.preset)
+        if last is not None and last[0] is capabilities:  # as in most requests; hashing all capabilities takes longer
+            setup = last[1]
+        else:
+            key = (request.preset, capabilities)
+            if key not in self._made:
+                self._made[key] = self._setup(request.preset, capabilities)
+            setup = self._made[key]
+            self._last[request.preset] = (capabilities, setup)
         return setup if request.max_tools is None else self._limited(setup, request.max_tools)
 
     @property

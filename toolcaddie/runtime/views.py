@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from toolcaddie.control.bots import Bots
 from toolcaddie.control.visibility import Visibility
@@ -34,8 +35,7 @@ _LONG = 500
 """The number of messages from which a conversation is read in a thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """The view of a request, and the way in which its heavy work is done."""
 
     view: View

@@ -12,6 +12,10 @@ from itertools import count
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
+from toolcaddie.core.storage import SharedRows
+
 PACKED = "tools_selected"
 """Kind of the records that are packed."""
 
@@ -23,10 +27,21 @@ _FLAGS = ("slim", "core")
 """Flags that a tool may have in addition to its four fields."""
 _tool_fields = itemgetter("name", "category", "score", "reasons")
 _dropped_fields = itemgetter("name", "stage", "detail", "score")
+_encode = msgspec.json.Encoder().encode
 
 
 def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the data of a selection in its stored form, or data of another shape unchanged."""
+    tools = data.get("tools")
+    if not isinstance(tools, SharedRows) or data.get("dropped"):
+        return _packed(data)
+    if tools.stored is None:
+        first = _packed({"tools": list(tools), "dropped": []})
+        tools.stored = {name: msgspec.Raw(_encode(value)) for name, value in first.items() if name != "dropped"}
+    return {**data, **tools.stored}
+
+
+def _packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
     places: defaultdict[str | None, int] = defaultdict(count().__next__)
     place = places.__getitem__
     try:

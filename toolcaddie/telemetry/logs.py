@@ -9,6 +9,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -70,15 +71,12 @@ def configure_logging(*, json: bool = False, level: str = "info", redact: Callab
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.processors.StackInfoRenderer(),
     ]
+    rendering = [*_rendering(json), lambda _logger, _method, line: redact(str(line))]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_rendering(json),
-                lambda _logger, _method, line: redact(str(line)),
-            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
     root = logging.getLogger()
@@ -90,12 +88,51 @@ def configure_logging(*, json: bool = False, level: str = "info", redact: Callab
         processors=[
             structlog.stdlib.filter_by_level,
             *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            _Written(handler, rendering),
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+class _Written:
+    """The last processor of structlog. It writes a line to the stream of the handler itself, because the way through `logging`
+    takes more time than all other processors, and a server writes a line or two for each request.
+
+    If other handlers get the line too, or it cannot be written, it takes the way through `logging`.
+    """
+
+    def __init__(self, handler: logging.StreamHandler[Any], rendering: Sequence[Any]) -> None:
+        self._handler = handler
+        self._rendering = rendering
+
+    def __call__(self, logger: logging.Logger, method: str, event: MutableMapping[str, Any]) -> Any:
+        if self._is_alone(logger):
+            try:
+                self._write(logger, method, event)
+            except Exception:  # noqa: BLE001  the handler reports it
+                pass
+            else:
+                raise structlog.DropEvent
+        return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
+
+    def _is_alone(self, logger: logging.Logger) -> bool:
+        """Returns True if the lines of a logger reach this handler and no other one."""
+        while logger.parent is not None:
+            if logger.handlers or logger.filters or not logger.propagate:
+                return False
+            logger = logger.parent
+        return len(logger.handlers) == 1 and logger.handlers[0] is self._handler and not logger.filters
+
+    def _write(self, logger: logging.Logger, method: str, event: MutableMapping[str, Any]) -> None:
+        line: Any = dict(event)
+        for render in self._rendering:
+            line = render(logger, method, line)
+        handler = self._handler
+        with handler.lock or nullcontext():
+            handler.stream.write(line + handler.terminator)
+            handler.flush()
 
 
 def _rendering(json: bool) -> list[Any]:
@@ -173,6 +210,7 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
+        self.takes = frozenset(self._lines)
 
     @property
     def _log(self) -> Any:
@@ -225,6 +263,8 @@ class StructlogSink:
         """Logs the selection of tools; only at level debug if all tools were selected without any match."""
         selection = event.selection
         nothing_to_choose = len(selection.tools) == selection.catalog_size and not selection.matched
+        if nothing_to_choose and not self._shows_steps():
+            return
         log = self._log.debug if nothing_to_choose else self._log.info
         log(
             "tools_selected",

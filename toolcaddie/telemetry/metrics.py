@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
@@ -65,6 +66,7 @@ class PrometheusSink:
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
             RunFailed: self._failed,
         }
+        self.takes = frozenset(self._measures)
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
@@ -119,6 +121,11 @@ class PrometheusSink:
         )
         self.limits = counter("limits_reached", "Runs that reached a limit.", "limit")
 
+        # Finding the numbers of a metric by their labels takes longer than to count.
+        self._runs_of, self._run_seconds_of = cache(self.runs.labels), cache(self.run_seconds.labels)
+        self._model_calls_of, self._model_seconds_of = cache(self.model_calls.labels), cache(self.model_seconds.labels)
+        self._tokens_of = cache(self.tokens.labels)
+
     async def emit(self, event: RunEvent) -> None:
         measure = self._measures.get(type(event))
         if measure is not None:
@@ -131,7 +138,7 @@ class PrometheusSink:
         classification = event.classification
         self.classifications.labels(classification.how).inc()
         if classification.model and classification.how != "kept":
-            self.model_seconds.labels(self._models.of(classification.model)).observe(classification.seconds)
+            self._model_seconds_of(self._models.of(classification.model)).observe(classification.seconds)
         self._count_tokens(classification.usage)
 
     def _selected(self, event: ToolsSelected) -> None:
@@ -160,8 +167,8 @@ class PrometheusSink:
         self._count_attempts(event.attempts)
         if numbers is not None and event.provider not in ("", numbers.provider):
             self.fallback_answers.labels(provider).inc()
-        self.model_calls.labels(provider, model).inc()
-        self.model_seconds.labels(model).observe(event.seconds)
+        self._model_calls_of(provider, model).inc()
+        self._model_seconds_of(model).observe(event.seconds)
         self._count_tokens(event.usage)
 
     def _count_attempts(self, attempts: Sequence[Attempt]) -> None:
@@ -173,11 +180,16 @@ class PrometheusSink:
         self._ended(event.run_id, "failed", event.state)
 
     def _count_tokens(self, usage: Usage) -> None:
-        self.tokens.labels("input").inc(usage.input_tokens)
-        self.tokens.labels("output").inc(usage.output_tokens)
-        self.tokens.labels("cached").inc(usage.cached_tokens)
-        self.tokens.labels("written").inc(usage.written_tokens)
-        self.tokens.labels("reasoning").inc(usage.reasoning_tokens)
+        for kind, count in (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cached", usage.cached_tokens),
+            ("written", usage.written_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ):
+            tokens = self._tokens_of(kind)  # shown from now on, also with 0
+            if count:
+                tokens.inc(count)
 
     def _meta(self, event: MetaCalled) -> None:
         self.meta_calls.labels(event.call.name).inc()
@@ -208,10 +220,10 @@ class PrometheusSink:
     def _ended(self, run_id: str, status: str, state: RunState | None) -> None:
         """Counts a run that has ended or paused. `state` None: it failed before there was a state."""
         numbers = self._runs.pop(run_id) or _RunNumbers(preset=_RESUMED)
-        self.runs.labels(status, numbers.preset).inc()
+        self._runs_of(status, numbers.preset).inc()
         self.expansions.observe(numbers.expansions)
         if state is not None:
-            self.run_seconds.labels(numbers.preset).observe(state.seconds)
+            self._run_seconds_of(numbers.preset).observe(state.seconds)
             self.rounds.observe(state.rounds)
             self.calls.observe(state.calls)
 

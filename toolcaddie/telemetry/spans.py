@@ -69,6 +69,7 @@ class OpenTelemetrySink:
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
+        self._is_global = tracer_provider is None
         self._runs = Bounded[str, _RunSpan](MOST_RUNS, on_eviction=lambda run: run.span.end())
         self._spans: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
@@ -83,6 +84,7 @@ class OpenTelemetrySink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
+        self.takes = frozenset(self._spans)
 
     async def emit(self, event: RunEvent) -> None:
         record = self._spans.get(type(event))
@@ -90,6 +92,8 @@ class OpenTelemetrySink:
             record(event)
 
     def _started(self, event: RunStarted) -> None:
+        if self._is_global and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return  # no SDK is set up
         span = self._tracer.start_span(
             "run",
             attributes={

@@ -36,7 +36,9 @@ class Logger:
 
     def is_enabled_for(self, level: Literal["debug", "info"]) -> bool:
         """Returns False if a line of this level would be dropped. Call it where making the line costs more than this check."""
-        return structlog.is_configured() or self._standard.isEnabledFor(_LEVELS[level])
+        if structlog.is_configured() and structlog.stdlib.filter_by_level not in structlog.get_config()["processors"]:
+            return True
+        return self._standard.isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **values: Any) -> None:
         self._logger().debug(event, **values)

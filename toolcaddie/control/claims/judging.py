@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from toolcaddie.control.claims.statements import Statement, statements_of
 from toolcaddie.control.claims.support import PastCall, Support
@@ -31,8 +32,7 @@ _GIVEN = re.compile(
 """The place of a request where a text is given: "shorten this paragraph: ..."."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer is compared with."""
 
     calls: Sequence[PastCall] = ()

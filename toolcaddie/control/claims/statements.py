@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from toolcaddie.control.claims.sentence import Reading, Voice
 from toolcaddie.control.claims.words import Words, beginnings_of, words_of_claims
@@ -30,8 +31,7 @@ _QUOTED = re.compile(
 _QUOTE_SIGN = re.compile('[`"“„«>]')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence of an answer which says that something was done, before it is compared with the calls."""
 
     claim: Claim

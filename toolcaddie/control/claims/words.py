@@ -35,11 +35,11 @@ class Words:
 
     forms: Mapping[str, tuple[tuple[Action, str], ...]]
     """A word that says something was done -> its classes and languages; `es_i` is a form that has its speaker in it."""
-    stems: Mapping[str, frozenset[Action]]
+    stems: Beginnings
     """Beginning of a word -> its classes; `asks` and `nouns` too."""
-    asks: Mapping[str, frozenset[Action]]
-    nouns: Mapping[str, frozenset[Action]]
-    whole: Mapping[str, frozenset[Action]]
+    asks: Beginnings
+    nouns: Beginnings
+    whole: Beginnings
     """Word -> its classes."""
     also: Mapping[Action, frozenset[Action]]
     triggers: frozenset[str]
@@ -76,7 +76,7 @@ class Words:
     questions: frozenset[str]
     texts: frozenset[str]
     writing: frozenset[str]
-    edits: Mapping[str, frozenset[Action]]
+    edits: Beginnings
     """Beginnings of verbs that are also said of texts."""
     confirmations: int
 
@@ -137,10 +137,19 @@ def words_of_claims() -> Words:
     )
 
 
-def _by_word(table: Mapping[Action, frozenset[str]]) -> Mapping[str, frozenset[Action]]:
+class Beginnings(dict[str, frozenset[Action]]):
+    """Beginnings of words with their classes, or whole words."""
+
+    def __init__(self, items: Mapping[str, frozenset[Action]]) -> None:
+        super().__init__(items)
+        self.shortest = frozenset(word[:_SHORTEST] for word in items)
+        """The first characters of each of them. Most words begin with none of these, and are not looked up."""
+
+
+def _by_word(table: Mapping[Action, frozenset[str]]) -> Beginnings:
     """Returns the classes of each word."""
     words = frozenset[str]().union(*table.values())
-    return {word: frozenset(action for action, of in table.items() if word in of) for word in words}
+    return Beginnings({word: frozenset(action for action, of in table.items() if word in of) for word in words})
 
 
 def _derived(row: Mapping[str, str]) -> frozenset[str]:
@@ -169,10 +178,12 @@ def _inflected(word: str, language: str) -> tuple[str, ...]:
     return (word,)
 
 
-def beginnings_of(word: str, beginnings: Mapping[str, frozenset[Action]]) -> Iterable[Action]:
+def beginnings_of(word: str, beginnings: Beginnings) -> Iterable[Action]:
     """Returns the classes whose beginnings a word has. Without accents, because tools are often named without them."""
     if not word.isascii():
         word = word.translate(_PLAIN)
+    if word[:_SHORTEST] not in beginnings.shortest:
+        return ()
     found: list[Action] = []
     for length in range(_SHORTEST, min(len(word), _LONGEST) + 1):
         if (actions := beginnings.get(word[:length])) is not None:

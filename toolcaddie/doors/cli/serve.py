@@ -81,6 +81,9 @@ _KEY_BYTES = 32
 """Random bytes of the secret that seals the state of waiting MCP calls, if the settings name none."""
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that makes the package prometheus_client count in files, so that any worker can add the numbers of all."""
+_COLLECTIONS = (20_000, 20, 20)
+"""Thresholds of the garbage collector. Requests make few cycles, and with Python's own 700 new objects a collection comes several
+times in each request."""
 _BACKLOG = 2048
 """The largest number of connections that wait to be accepted."""
 
@@ -273,6 +276,7 @@ async def _serve(
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_COLLECTIONS)
         server = _Server(
             config,
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),

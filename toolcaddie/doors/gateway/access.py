@@ -24,9 +24,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
+
+import msgspec
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import ApiKey
@@ -89,8 +90,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class Sender(msgspec.Struct, frozen=True, kw_only=True):
     """The authenticated sender of a request. `key`: the API key of the gateway that it sent; None: the gateway has none."""
 
     principal: Principal

@@ -24,6 +24,8 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import Tool
@@ -58,11 +60,10 @@ _IDENTIFIER = re.compile(r".*(?:[_0-9-]|[a-z][A-Z])")
 """Names that do not occur by chance in a text: `lookup_policy`, `readFile`, but not `search`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pins:
+class Pins(msgspec.Struct, frozen=True, kw_only=True):
     """The essential tools of a request, each with the reason, and the pins (names in the header) that fit no tool."""
 
-    tools: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = msgspec.field(default_factory=dict)
     unknown: tuple[str, ...] = ()
 
 

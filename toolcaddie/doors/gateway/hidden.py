@@ -52,8 +52,7 @@ class HiddenPart:
     """The results of the last message's hidden calls, by the id of the call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """A conversation with its hidden parts, and the digests that identify it."""
 
     messages: tuple[Message, ...]
@@ -65,8 +64,7 @@ class Restored:
     """Digest of the messages up to the first message of the user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _VisibleMessage:
+class _VisibleMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the client sent, the digest of the conversation up to it, and the keys under which its hidden part may be
     stored."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -261,18 +261,18 @@ class Account:
         return observed
 
 
-@contextmanager
-def charged(exchange: Exchange, *, observed: bool = False) -> Iterator[None]:
+def charged(exchange: Exchange, *, observed: bool = False) -> AbstractContextManager[None]:
     """Charges what happens within the `with` block to the account of the request, if it has one. `observed`: the answer is
     passed on, so its tokens are read on the way."""
     account: Account | None = exchange.context.get(ACCOUNT)
     if account is None:
-        yield
-        return
+        return _UNCHARGED
     if observed:
         account.observe(exchange)
-    with account.charged():
-        yield
+    return account.charged()
+
+
+_UNCHARGED = nullcontext()
 
 
 async def _charge(event: RunEvent) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import aiohttp
 
@@ -88,8 +88,11 @@ class Onward:
         `keyed`: True if the client's key is a key of the gateway. `once`: True if the request becomes exactly one upstream
         request. `key_headers`: the headers that may contain the client's key.
         """
-        names = (*(_FORWARDED_ONCE if once else _FORWARDED_HEADERS), *_FORWARDED_BY_WIRE.get(self.wire, ()))
-        forwarded = {name.decode(): client_headers[name].decode("latin-1") for name in names if name in client_headers}
+        forwarded = {
+            name.decode(): client_headers[name].decode("latin-1")
+            for name in _forwarded_names(self.wire, once=once)
+            if name in client_headers
+        }
         if keyed or self.own_key:
             return forwarded
         return forwarded | self._key(client_headers, key_headers)
@@ -113,6 +116,11 @@ class Onward:
         name, value = values.popitem()
         secret = value.removeprefix(_BEARER) if name == AUTHORIZATION.decode() else value
         return {self.key_header: f"{self.key_prefix}{secret}"}
+
+
+@cache
+def _forwarded_names(wire: WireName, *, once: bool) -> tuple[bytes, ...]:
+    return (*(_FORWARDED_ONCE if once else _FORWARDED_HEADERS), *_FORWARDED_BY_WIRE.get(wire, ()))
 
 
 def is_whole(response: RawResponse) -> bool:

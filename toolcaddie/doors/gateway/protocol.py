@@ -24,6 +24,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.joined import JoinedWrites
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.wires import chat
@@ -85,7 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection, or refuses it if too many connections are open and none of them can be closed."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]
         self._started_at = self.loop.time()
         if len(self.connections) > self.bounds.connections and not self._make_room():
             self._refuse(_busy(self.bounds))

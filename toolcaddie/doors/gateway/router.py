@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, repeated_header
+from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, Sender, repeated_header
 from toolcaddie.doors.gateway.elsewhere import PASSED, advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
@@ -36,8 +38,7 @@ _CHANNEL = "gateway"
 """The channel of the principals of this door."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `key`: the key of the
     gateway that the client sent, which is not forwarded to the model's API; None: the gateway has no keys."""
 
@@ -108,6 +109,8 @@ class Router:
         self._bounds = bounds
         self._mounts = mounts or {}
         self._closing = closing
+        self._last = (Sender(principal=_ANYONE.principal), _ANYONE)
+        """The sender of the last request, and its caller: without keys, most requests have the same."""
 
     async def close(self) -> None:
         """Ends the work that continues after its request was answered."""
@@ -170,7 +173,11 @@ class Router:
         )
         if isinstance(sender, Problem):
             return sender
-        return Caller(principal=replace(sender.principal, channel=_CHANNEL), key=sender.key)
+        last, caller = self._last
+        if sender.principal is not last.principal or sender.key is not last.key:
+            caller = Caller(principal=replace(sender.principal, channel=_CHANNEL), key=sender.key)
+            self._last = (sender, caller)
+        return caller
 
     async def _other(self, exchange: Exchange, scope: Scope, methods: Collection[str]) -> None:
         """Answers a request without a route: passes it on if that is allowed, else refuses it. `methods`: those with which its
