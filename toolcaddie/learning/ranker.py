@@ -85,8 +85,8 @@ called once in the log: without its own conversation, such a request is one for 
 _USUAL_REQUESTS = 100
 """The number of logged requests as which the usual gains count."""
 _USUAL_VARIANCE = 0.3
-"""Variance of the gain per request behind the usual gains, divided by r * (1 - r): three in ten results change. Without it, a small
-log that changes no result would seem to prove that."""
+"""Variance of the gain per request behind the usual gains, divided by r * (1 - r): three in ten results change. Without it, a
+small log that changes no result would seem to prove that."""
 _PROOF = 1.0
 """Number of standard errors by which the expected gain must be above 0 for the log to have any weight."""
 _AT = 5
