@@ -24,7 +24,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from toolcaddie.core.content import Audio, Image, Resource, Video
-from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.delivery import DeliveredTool, Delivery
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.tool import Tool
@@ -93,7 +93,8 @@ class KnownSecrets:
             for form in self._forms:
                 if form in text:
                     text = text.replace(form, REDACTED)
-        if any(end in text and pattern.search(text) for end, pattern in _ENDS):
+        has_end = "\n" in text or "\r" in text or "\\" in text
+        if has_end and any(end in text and pattern.search(text) for end, pattern in _ENDS):
             text = _WRAPPED.sub(self._without_wrapped, text)
         return text
 
@@ -120,7 +121,8 @@ class KnownSecrets:
     def clean(self, value: T) -> T:
         """Returns a copy of a value, such as an event, without the secrets in its texts; the same value if there are none.
 
-        Definitions of tools are not searched, because they come from the sources and not from a run, nor are pictures and sounds.
+        Names and definitions of tools are not searched, because they come from the sources and not from a run, nor are pictures
+        and sounds.
         """
         if not self._forms:
             return value
@@ -229,7 +231,7 @@ def _collect(value: Any, add: Callable[[str], None], holders: set[int]) -> bool:
         kind = item.__class__
         if kind is str:
             add(item)
-        elif kind not in _WITHOUT_TEXT and _collect(item, add, holders):
+        elif kind not in _WITHOUT_TEXT and _searched(kind) and _collect(item, add, holders):
             found = True
     if found:
         holders.add(id(value))
@@ -258,7 +260,7 @@ def _searched(kind: type) -> tuple[str, ...] | Literal["text", "items", "mapping
 @cache
 def _fields(kind: type) -> tuple[str, ...]:
     """Returns the names of the fields of a dataclass or struct whose values are searched."""
-    if issubclass(kind, Tool | DroppedTool):
+    if issubclass(kind, Tool | DroppedTool | DeliveredTool):
         return ()
     if issubclass(kind, SelectedTool):
         return ("reasons",)
