@@ -279,6 +279,22 @@ async def test_an_exception_in_a_json_line_carries_its_traceback(capsys: pytest.
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("logging_kept")
+async def test_a_line_also_reaches_the_other_handlers_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging()
+    records: list[logging.LogRecord] = []
+    other = logging.Handler()
+    other.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger("toolcaddie.run").addHandler(other)
+    try:
+        await tell(StructlogSink(), LimitReached(run_id="r", limit="rounds", detail="5"))
+    finally:
+        logging.getLogger("toolcaddie.run").removeHandler(other)
+    assert [record.levelname for record in records] == ["WARNING"]
+    assert capsys.readouterr().err.count("limit_reached") == 1
+
+
+@pytest.mark.anyio
 async def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="'loud' is not one of debug, info"):
         configure_logging(level="loud")

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from toolcaddie import tool
 from toolcaddie.audit.redact import redact, redact_json, redact_keys, redact_text
 from toolcaddie.audit.trail import TEXT_LIMIT, Trail
-from toolcaddie.core.control import Principal
-from toolcaddie.core.events import CallDecided, CallFinished, RunEvent, TextDelta
-from toolcaddie.core.message import Message
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.events import CallDecided, CallFinished, RunEvent, RunFinished, TextDelta
+from toolcaddie.core.message import Message, RawBody
+from toolcaddie.core.run import RunResult, RunState
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.guards.known_secrets import KNOWN, KnownSecrets
 from toolcaddie.parts import Secrets
 from toolcaddie.runtime import Runtime
@@ -168,3 +170,27 @@ async def test_trail_approvals_and_listeners_lack_it_and_the_tool_gets_it(secret
     assert finished.result.is_error
     assert not any(isinstance(event, TextDelta) for event in events)
     assert any(isinstance(event, CallDecided) for event in events)
+
+
+def test_an_answer_of_the_provider_is_cleaned_when_it_is_read_and_not_before(secret: str) -> None:
+    reads: list[str] = []
+
+    def fields() -> dict[str, Any]:
+        reads.append("read")
+        return {"echo": secret}
+
+    state = RunState(run_id="r")
+    body = RawBody(wire="chat", fields=fields)
+    event = RunFinished(run_id="r", result=RunResult(run_id="r", status="completed", text="", state=state, raw=body))
+    for clean in (KNOWN.clean(event), KNOWN.clean([event])[0]):
+        assert not reads
+        assert clean.result.raw is not None
+        assert clean.result.raw.fields == {"echo": "[redacted]"}
+        reads.clear()
+
+
+def test_an_event_without_secrets_is_not_copied(secret: str) -> None:
+    event = CallDecided(
+        run_id="r", call=ToolCall(id="c", name="send", arguments="{}"), decision=Decision(verdict="allow")
+    )
+    assert KNOWN.clean(event) is event

@@ -420,6 +420,19 @@ async def test_calls_that_end_side_by_side_in_a_resumed_run_get_different_number
 
 
 @pytest.mark.anyio
+async def test_a_catalog_that_every_request_sends_whole_is_recorded_in_full_each_time(database: Database) -> None:
+    tools = tuple(
+        SelectedTool(tool=Tool(name=name, category="notes"), reasons=("the whole catalog fits", f"token={SECRET}"))
+        for name in ("read", "write")
+    )
+    whole = Selection(tools=tools, catalog_size=2)
+    first, again = await recorded(database, selected(whole), selected(replace(whole, seconds=0.5)))
+    assert [tool["name"] for tool in first.data["tools"]] == ["read", "write"]
+    assert first.data["tools"][0]["reasons"] == ["the whole catalog fits", "token=[redacted]"]
+    assert again.data == {**first.data, "seconds": 0.5}
+
+
+@pytest.mark.anyio
 async def test_of_many_tools_left_out_the_best_are_named_and_all_are_counted(database: Database) -> None:
     dropped = [DroppedTool(name=f"t{number}", stage="floor", score=number / 1000) for number in range(1_000)]
     (row,) = await recorded(database, selected(Selection(dropped=tuple(dropped))))

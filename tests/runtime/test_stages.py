@@ -32,6 +32,8 @@ OPEN_DOOR = {"type": "function", "function": {"name": "open_door", "parameters":
 class Recording:
     """A sink that keeps the kinds of events, or fails."""
 
+    takes: frozenset[type] | None = None
+
     def __init__(self, name: str, order: list[str], error: Exception | None = None) -> None:
         self._name = name
         self._order = order
@@ -66,6 +68,16 @@ async def test_an_event_goes_to_the_trail_then_the_sinks_then_subscribers_then_t
     with bus.subscribe(listener("subscriber")):
         await bus.emitter(listener("live"))(EVENT)
     assert order == ["trail", "first", "second", "subscriber", "live"]
+
+
+async def test_a_sink_that_names_its_events_receives_no_others() -> None:
+    order: list[str] = []
+    reading, other = Recording("reading", order), Recording("other", order)
+    reading.takes = frozenset({TextDelta})
+    emit = EventBus(None, [reading, other]).emitter()
+    await emit(EVENT)
+    await emit(TextDelta(run_id="run_1", text="Hello"))
+    assert order == ["other", "reading", "other"]
 
 
 async def test_what_the_trail_cannot_write_reaches_no_one() -> None:

@@ -16,15 +16,15 @@ import html
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
 
 from toolcaddie.core.content import Audio, Image, Resource, Video
-from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.delivery import DeliveredTool, Delivery
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.tool import Tool
@@ -93,7 +93,8 @@ class KnownSecrets:
             for form in self._forms:
                 if form in text:
                     text = text.replace(form, REDACTED)
-        if any(end in text and pattern.search(text) for end, pattern in _ENDS):
+        has_end = "\n" in text or "\r" in text or "\\" in text
+        if has_end and any(end in text and pattern.search(text) for end, pattern in _ENDS):
             text = _WRAPPED.sub(self._without_wrapped, text)
         return text
 
@@ -120,33 +121,36 @@ class KnownSecrets:
     def clean(self, value: T) -> T:
         """Returns a copy of a value, such as an event, without the secrets in its texts; the same value if there are none.
 
-        Definitions of tools are not searched, because they come from the sources and not from a run, nor are pictures and sounds.
+        Names and definitions of tools are not searched, because they come from the sources and not from a run, nor are pictures
+        and sounds.
         """
         if not self._forms:
             return value
         texts: list[str] = []
-        has_body = _collect(value, texts.append)
+        holders: set[int] = set()
+        _collect(value, texts.append, holders)
         text = "\0".join(texts)
         cleaned: T = value  # nearly always, so that nothing has to be copied
         if self.redact(text) != text:
             cleaned = self._clean(value)
-        elif has_body:
-            cleaned = self._with_clean_body(value)
+        elif holders:
+            cleaned = self._with_clean_body(value, holders)
         return cleaned
 
-    def _with_clean_body(self, value: Any) -> Any:
+    def _with_clean_body(self, value: Any, holders: Collection[int]) -> Any:
         """Returns a copy of a value whose texts have no secrets. The `RawBody`s in it are cleaned when they are read, because
-        reading one decodes the answer of the provider again."""
-        if isinstance(value, RawBody):
+        reading one decodes the answer of the provider again. `holders`: the ids of the values that are or have one."""
+        if id(value) not in holders:
+            return value
+        names = _searched(value.__class__)
+        if not isinstance(names, tuple):
             return self._clean(value)
-        if isinstance(value, Mapping | tuple | list):
-            return self._clean(value) if _collect(value, _ignore) else value
         changes = {
             name: clean
-            for name in _fields(value.__class__)
-            if (clean := self._with_clean_body(old := getattr(value, name))) is not old
+            for name in names
+            if (clean := self._with_clean_body(old := getattr(value, name), holders)) is not old
         }
-        return _changed(value, changes) if changes else value
+        return _changed(value, changes)
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -203,39 +207,35 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def _collect(value: Any, add: Callable[[str], None]) -> bool:
-    """Passes all texts of a value that are searched to `add`. Returns True if the value is or has a `RawBody`, whose texts are
-    not passed."""
-    kind, found = value.__class__, False
-    if kind is str:
+def _collect(value: Any, add: Callable[[str], None], holders: set[int]) -> bool:
+    """Passes all texts of a value that are searched to `add`. If the value is or has a `RawBody`, returns True, and adds the ids
+    of the value and of those in it that have one to `holders`."""
+    searched = _searched(value.__class__)
+    if isinstance(searched, tuple):
+        items: Iterable[Any] = [getattr(value, name) for name in searched]
+    elif searched == "items":
+        items = value
+    elif searched == "mapping":
+        items = (*value, *value.values())
+    elif searched == "text":
         add(value)
         return False
-    if kind in _WITHOUT_TEXT:
-        return False
-    if isinstance(value, tuple | list):
-        for item in value:
-            found = _collect(item, add) or found
-        return found
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            _collect(name, add)
-            found = _collect(item, add) or found
-        return found
-    if isinstance(value, str):
-        add(value)
-        return False
-    if isinstance(value, bytes):
+    elif searched == "bytes":
         add(value.decode("utf-8", "replace"))
         return False
-    if isinstance(value, RawBody):
+    else:
+        holders.add(id(value))
         return True
-    for name in _fields(kind):
-        found = _collect(getattr(value, name), add) or found
+    found = False
+    for item in items:
+        kind = item.__class__
+        if kind is str:
+            add(item)
+        elif kind not in _WITHOUT_TEXT and _searched(kind) and _collect(item, add, holders):
+            found = True
+    if found:
+        holders.add(id(value))
     return found
-
-
-def _ignore(text: str) -> None:
-    """Does nothing."""
 
 
 _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
@@ -243,9 +243,24 @@ _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
 
 
 @cache
+def _searched(kind: type) -> tuple[str, ...] | Literal["text", "items", "mapping", "bytes", "body"]:
+    """Returns where the texts of values of a type are: the names of the fields, or what else it is."""
+    names = _fields(kind)
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, bytes):
+        return "bytes"
+    if issubclass(kind, RawBody):
+        return "body"
+    if issubclass(kind, Mapping):
+        return "mapping"
+    return "items" if issubclass(kind, tuple | list) else names
+
+
+@cache
 def _fields(kind: type) -> tuple[str, ...]:
     """Returns the names of the fields of a dataclass or struct whose values are searched."""
-    if issubclass(kind, Tool | DroppedTool):
+    if issubclass(kind, Tool | DroppedTool | DeliveredTool):
         return ()
     if issubclass(kind, SelectedTool):
         return ("reasons",)
