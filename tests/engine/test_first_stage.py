@@ -110,19 +110,27 @@ async def test_without_any_tools_there_is_nothing_to_ask_for() -> None:
 
 
 @pytest.mark.proves("X-2", "R000-38")
-async def test_a_spanish_request_to_the_english_gym_gets_there_by_asking_for_more() -> None:
+async def test_a_spanish_request_to_the_english_gym_gets_its_tools_at_once() -> None:
+    provider = ScriptedProvider([say("¿Qué Juan?")])
+    await Runtime(provider=provider, sources=[gym.source()], preset="budget").run(
+        "congélale la cuota a Juan hasta agosto, por favor"
+    )
+    assert "freeze_membership" in names(provider.requests[0])
+
+
+async def test_a_request_in_a_language_without_a_table_gets_there_by_asking_for_more() -> None:
     provider = ScriptedProvider(
         [
-            call(REQUEST_MORE_TOOLS, {"categories": ["memberships", "clients"], "reason": "congelar"}),
+            call(REQUEST_MORE_TOOLS, {"categories": ["memberships", "clients"], "reason": "тоқтату"}),
             call("get_clients_list", {"search": "John"}),
-            say("Encontré a John."),
+            say("Джонды таптым."),
         ]
     )
     runtime = Runtime(provider=provider, sources=[gym.source()], preset="budget")
-    result = await runtime.run("congélale la cuota a Juan hasta agosto, por favor")
+    result = await runtime.run("Джонның мүшелігін тамызға дейін тоқтатып қойшы")
     assert names(provider.requests[0]) == [REQUEST_MORE_TOOLS]
     assert "freeze_membership" in names(provider.requests[1])
-    assert (result.text, result.tool_calls) == ("Encontré a John.", ("get_clients_list",))
+    assert (result.text, result.tool_calls) == ("Джонды таптым.", ("get_clients_list",))
     assert "John" in tool_texts(provider.requests[2])[1]
 
 

@@ -142,7 +142,7 @@ async def test_requests_are_compared_by_a_local_embedder_and_by_the_table_if_the
     near, far = Experience(), Experience()
     await runtime(near, call("way_7"), say("done"), embedder=Here()).run("freeze John")
     await runtime(far, call("way_7"), say("done"), embedder=Far()).run("freeze John")
-    assert (near.embedder.name, far.embedder.name) == ("here", "words-1")
+    assert (near.embedder.name, far.embedder.name) == ("here", "words-2")
     assert len(near) == len(far) == 1
 
 
