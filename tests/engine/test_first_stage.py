@@ -109,7 +109,6 @@ async def test_without_any_tools_there_is_nothing_to_ask_for() -> None:
     assert not provider.requests[0].tools
 
 
-@pytest.mark.proves("X-2", "R000-38")
 async def test_a_spanish_request_to_the_english_gym_gets_its_tools_at_once() -> None:
     provider = ScriptedProvider([say("¿Qué Juan?")])
     await Runtime(provider=provider, sources=[gym.source()], preset="budget").run(
@@ -118,6 +117,7 @@ async def test_a_spanish_request_to_the_english_gym_gets_its_tools_at_once() -> 
     assert "freeze_membership" in names(provider.requests[0])
 
 
+@pytest.mark.proves("X-2", "R000-38")
 async def test_a_request_in_a_language_without_a_table_gets_there_by_asking_for_more() -> None:
     provider = ScriptedProvider(
         [
