@@ -26,8 +26,8 @@ from benchmarks.labelled import SETS, bench_folder, selector, vectors_of
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import SIGNALS, SelectionSettings
 from toolcaddie.core.selection import SelectionQuery
-from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
-from toolcaddie.selection.fit import MODELS_FILE, Features, Kind, Model, Situation
+from toolcaddie.evaluation.datasets import read_requests, read_tools
+from toolcaddie.selection.fit import LOGIT_AT_THRESHOLD, MODELS_FILE, Features, Kind, Model, Situation
 from toolcaddie.selection.selector import Selector
 
 KINDS: Mapping[str, Kind] = {"lexical": "words", "plain": "static", "embedding": "embedding"}
@@ -56,6 +56,11 @@ class Labelled:
         places = [place for place, each in enumerate(self.features) if each is not None]
         return [each for each in self.features if each is not None], self.nothing[places]
 
+    def fitting(self) -> list[Features]:
+        """Returns the features of the requests that some tool fits."""
+        features, nothing = self.judged()
+        return [each for each, none in zip(features, nothing, strict=True) if not none]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -70,29 +75,33 @@ class Result:
     """Share of the requests without a tool that are reported by default."""
 
 
-def labelled(with_signals: Selector, view: View, requests: Sequence[LabelledRequest]) -> Labelled:
+def read_labelled(requests: Path, with_signals: Selector) -> Labelled:
+    """Returns the features of the requests in a file, to the tools in the file beside it."""
+    view = View(catalog=Catalog.of(read_tools(requests.with_name("tools.jsonl")), check_schemas=False))
+    read = read_requests(requests)
     return Labelled(
-        features=[with_signals.features(view, SelectionQuery(messages=request.messages)) for request in requests],
-        nothing=np.array([not request.gold for request in requests]),
+        features=[with_signals.features(view, SelectionQuery(messages=request.messages)) for request in read],
+        nothing=np.array([not request.gold for request in read]),
     )
 
 
 def fitted(sets: Mapping[str, Labelled]) -> Model:
     """Returns the model of these sets. Its weights tell the two kinds of requests of one set from each other. The threshold of a
-    situation is the highest that is needed by a set of which it is the commonest situation."""
+    situation is the highest that is needed by a set of which it is the commonest situation. All are raised until they are high
+    enough for each set as a whole, which may have requests in several situations."""
     both = [one.judged() for one in sets.values() if one.nothing.any()]
     weights = _within(both)
     needed: dict[Situation, list[float]] = {situation: [] for situation in get_args(Situation)}
-    for one in sets.values():
-        features, nothing = one.judged()
-        fits = [each for each, none in zip(features, nothing, strict=True) if not none]
-        if fits:
-            usual = Counter(each.situation for each in fits).most_common(1)[0][0]
-            needed[usual].append(float(np.quantile([_sum(weights, each) for each in fits], 1 - FALSE)))
+    fitting = [fits for one in sets.values() if (fits := one.fitting())]
+    for fits in fitting:
+        usual = Counter(each.situation for each in fits).most_common(1)[0][0]
+        needed[usual].append(float(np.quantile([_sum(weights, each) for each in fits], 1 - FALSE)))
     known = {situation: max(values) for situation, values in needed.items() if values}
     thresholds = {situation: known.get(situation, max(known.values())) for situation in needed}
-    slope, at_threshold = _scaled(weights, thresholds, sets)
-    return Model(weights=weights, thresholds=thresholds, slope=slope, at_threshold=at_threshold)
+    above = [[_sum(weights, each) - thresholds[each.situation] for each in fits] for fits in fitting]
+    more = max(0.0, *(float(np.quantile(each, 1 - FALSE)) for each in above))
+    thresholds = {situation: threshold + more for situation, threshold in thresholds.items()}
+    return Model(weights=weights, thresholds=thresholds, slope=_slope(weights, thresholds, sets))
 
 
 def left_out(sets: Mapping[str, Labelled], name: str) -> Model:
@@ -149,10 +158,8 @@ def _within(sets: Sequence[tuple[list[Features], npt.NDArray[np.bool_]]]) -> tup
     return tuple((found[: values.shape[1]] / spread).tolist())
 
 
-def _scaled(
-    weights: Sequence[float], thresholds: Mapping[Situation, float], sets: Mapping[str, Labelled]
-) -> tuple[float, float]:
-    """Returns slope and intercept of the logit of the doubt, by the sum above the threshold."""
+def _slope(weights: Sequence[float], thresholds: Mapping[Situation, float], sets: Mapping[str, Labelled]) -> float:
+    """Returns the slope of the logit of the doubt, by the sum above the threshold."""
     above, target, balance = [], [], []
     for one in sets.values():
         if one.nothing.any():
@@ -160,9 +167,9 @@ def _scaled(
             above += [_sum(weights, each) - thresholds[each.situation] for each in features]
             target += nothing.tolist()
             balance += _balanced(nothing).tolist()
-    table = np.stack([np.array(above), np.ones(len(above))], axis=1)
-    slope, intercept = _logistic(table, np.array(target, dtype=np.float64), np.array(balance), np.full(2, 1e-6))
-    return float(slope), float(intercept)
+    table, ridge = np.array(above)[:, None], np.full(1, 1e-6)
+    (slope,) = _logistic(table, np.array(target, dtype=np.float64), np.array(balance), ridge, LOGIT_AT_THRESHOLD)
+    return float(slope)
 
 
 def _balanced(nothing: npt.NDArray[np.bool_]) -> Doubles:
@@ -170,11 +177,11 @@ def _balanced(nothing: npt.NDArray[np.bool_]) -> Doubles:
     return np.where(nothing, MUCH / nothing.sum(), MUCH / (~nothing).sum())
 
 
-def _logistic(table: Doubles, target: Doubles, weights: Doubles, ridge: Doubles) -> Doubles:
-    """Returns the coefficients of a logistic regression, by Newton's method."""
+def _logistic(table: Doubles, target: Doubles, weights: Doubles, ridge: Doubles, constant: float = 0.0) -> Doubles:
+    """Returns the coefficients of a logistic regression, by Newton's method. `constant` is added to each logit."""
     found = np.zeros(table.shape[1])
     for _ in range(50):
-        chance = 1 / (1 + np.exp(-table @ found))
+        chance = 1 / (1 + np.exp(-(table @ found + constant)))
         slopes = table.T @ (weights * (chance - target)) + ridge * found
         curvature = (table * (weights * chance * (1 - chance))[:, None]).T @ table + np.diag(ridge)
         step = np.linalg.solve(curvature, slopes)
@@ -190,7 +197,7 @@ def _write(models: Mapping[Kind, Model]) -> None:
         weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in zip(FEATURES, model.weights, strict=True))
         thresholds = ", ".join(f"{name} = {value:.3f}" for name, value in model.thresholds.items())
         lines += ["", f"[{kind}]", f"weights = {{ {weights} }}", f"thresholds = {{ {thresholds} }}"]
-        lines += [f"slope = {model.slope:.3f}", f"at_threshold = {model.at_threshold:.3f}"]
+        lines += [f"slope = {model.slope:.3f}"]
     MODELS_FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -206,16 +213,12 @@ def main() -> None:
     models: dict[Kind, Model] = {}
     for signals in arguments.signals:
         with_signals = selector(signals, vectors_of(signals))
-        sets = {name: _read(bench / "sets" / name, with_signals) for name in SETS}
+        requests = {name: bench / "sets" / name / "queries.dev.jsonl" for name in SETS}
+        sets = {name: read_labelled(path, with_signals) for name, path in requests.items()}
         print_results(sets, signals)
         models[KINDS[signals]] = fitted(sets)
     if arguments.write:
         _write(models)
-
-
-def _read(folder: Path, with_signals: Selector) -> Labelled:
-    view = View(catalog=Catalog.of(read_tools(folder / "tools.jsonl"), check_schemas=False))
-    return labelled(with_signals, view, read_requests(folder / "queries.dev.jsonl"))
 
 
 if __name__ == "__main__":
