@@ -89,4 +89,4 @@ def test_settings_that_cannot_work_are_refused_in_one_line(
 def test_our_embedders_are_listed_with_the_plugins(toolcaddie: CommandLine) -> None:
     listed = toolcaddie.json("plugins")["plugins"]
     ours = {plugin["name"]: plugin["error"] for plugin in listed if plugin["group"] == "toolcaddie.embedders"}
-    assert ours == {"endpoint": None, "fastembed": None, "minilm": None}
+    assert ours == {"e5": None, "endpoint": None, "fastembed": None, "minilm": None}

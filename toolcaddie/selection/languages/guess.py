@@ -67,6 +67,8 @@ _MOST_CACHED = 4_096
 """The number of texts whose language is cached."""
 _FEW_WORDS = 2
 """A text in Latin letters with at most this many words is in another language only if these are very clear."""
+_FEW_DESCRIBING = 4
+"""A description in ASCII with fewer different words counts as English."""
 _ENGLISH_WORDS = frozenset(("the", "and", "with", "this", "from", "that", "your"))
 """Words that stand in no other language of these tables, or in few of its texts."""
 
@@ -135,11 +137,11 @@ class Guess:
 
     def of_description(self, text: str) -> str:
         """Returns the code of the language of a tool's description. English ones, which are most, are recognised at once by
-        words like "the"."""
+        words like "the"; so are very short ones in Latin letters."""
         if not text.isascii():
             return self._of(text)
-        words = text[:_MOST_TEXT].lower().split(maxsplit=_MOST_WORDS)
-        return self._of(text) if _ENGLISH_WORDS.isdisjoint(words) else ENGLISH
+        words = set(_WORD.findall(text[:_MOST_TEXT].lower()))
+        return ENGLISH if len(words) < _FEW_DESCRIBING or not _ENGLISH_WORDS.isdisjoint(words) else self._of(text)
 
     def _of(self, text: str) -> str:
         """Returns the code of the language of a text: one with a table, `ENGLISH`, or `OTHER`. In doubt it is English."""
