@@ -156,7 +156,7 @@ def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situ
         shares = np.minimum(postings.sizes() / _DESCRIBED, 1.0).astype(np.float32)
         described = _described.setdefault(postings, (shares, float(shares.mean())))
     shares, mean = described
-    if (mean if mask is None else float(shares[mask].mean())) < _NAMES:
+    if (mean if mask is None or not mask.any() else float(shares[mask].mean())) < _NAMES:
         return "names"
     return "single" if alone else "conversation"
 
