@@ -2,12 +2,13 @@
 labelled sets.
 
 python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--signals plain] [--by words] [--sets toole,seal] [--every 3]
-    [--foreign] [--cost]
+    [--foreign] [--usual] [--cost]
 
 The figures are recall@5 on the dev parts, means over the seeds that draw the log.
 
 `--log all`: takes the whole train part.
 `--foreign`: gives each set the log of another set.
+`--usual`: measures the usual gains of a log of 100 requests with each weight (`ranker.USUAL_GAINS`).
 `--cost`: measures 100,000 entries.
 `--by words`: compares requests by their words alone; otherwise the word table or the model compares them.
 `--every 3`: takes each third request of the dev parts.
@@ -38,7 +39,8 @@ from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
-from toolcaddie.learning import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory, refit
+from toolcaddie.learning import NAME, CalledTool, Experience, Fit, LearningSettings, LogEntry, factory, refit
+from toolcaddie.learning.ranker import WEIGHTS
 from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
@@ -78,9 +80,11 @@ def main() -> None:
     import baselines  # noqa: PLC0415  its folder is known only now
 
     embedder = labelled.vectors() if arguments.signals == "embedding" else None
-    for name in arguments.sets:
+    for name in () if arguments.usual else arguments.sets:
         part = _part(bench / "sets" / name)
         _compare(replace(part, requests=part.requests[:: arguments.every]), bench, baselines, arguments, embedder)
+    if arguments.usual:
+        _usual(bench / "sets", baselines, arguments, embedder)
     if arguments.foreign:
         _foreign(bench / "sets", baselines, arguments, embedder)
     if arguments.cost:
@@ -100,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--no-baselines", dest="baselines", action="store_false")
     parser.add_argument("--foreign", action="store_true")
+    parser.add_argument("--usual", action="store_true")
     parser.add_argument("--cost", action="store_true")
     return parser.parse_args()
 
@@ -202,6 +207,32 @@ def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder
             print(f"foreign log, {name}, {label}: {before:.4f} to {after:.4f}, weight {fit.weight}", flush=True)
 
 
+def _usual(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
+    """Prints the gain of logs of 100 requests with each weight, divided by recall * (1 - recall) without a log: of each set, and
+    the means of all and of all but one set."""
+    gains = {}
+    for name in arguments.sets:
+        part = _part(sets / name)
+        part = replace(part, requests=part.requests[:: arguments.every])
+        of_set = []
+        for seed in arguments.seeds:
+            experience = Experience(embedder=_NoVectors() if arguments.by == "words" else embedder)
+            experience.extend(entries_of(part.log(baselines, 100, seed), part.catalog))
+            rank = ranking_of(_selector(experience, arguments.signals, embedder), View(catalog=part.catalog))
+            recalls = []
+            for weight in WEIGHTS:
+                experience.keep_fit(part.catalog.version, Fit(weight=weight, requests=100))
+                recalls.append(_recall(rank, part))
+            of_set.append([(recall - recalls[0]) / (recalls[0] * (1 - recalls[0])) for recall in recalls])
+        gains[name] = np.mean(of_set, axis=0)
+    print(f"{'weight':<20}" + "".join(f"{weight:>7}" for weight in WEIGHTS))
+    rows = dict(gains)
+    rows |= {f"without {name}": np.mean([gains[each] for each in gains if each != name], axis=0) for name in gains}
+    rows["all"] = np.mean(list(gains.values()), axis=0)
+    for label, values in rows.items():
+        print(f"{label:<20}" + "".join(f"{value:>7.2f}" for value in values))
+
+
 def _cost(part: Part, other: Part) -> None:
     """Measures the cost of 100,000 entries: requests of two sets, made different from each other by added words."""
     dice = random.Random(0)
@@ -215,6 +246,8 @@ def _cost(part: Part, other: Part) -> None:
         entries.append(replace(entry, words=QueryWords(messages=((text, 1.0),)), group=str(number)))
     requests = dice.sample(list(part.requests), 1_000)
     preset, view = PRESETS["default"], View(catalog=part.catalog)
+    without = _selector(None, "plain")
+    without.select(view, SelectionQuery(messages=requests[0].messages), preset.budget)  # loads the word table
     gc.collect()
     before, started = resident_mb(), time.perf_counter()
     experience = Experience(LearningSettings(most_entries=LARGE))
@@ -226,7 +259,7 @@ def _cost(part: Part, other: Part) -> None:
     settled = time.perf_counter() - started
     gc.collect()
     size = resident_mb() - before
-    with_log, without = _selector(experience, "plain"), _selector(None, "plain")
+    with_log = _selector(experience, "plain")
     started = time.perf_counter()
     refit(experience, with_log, part.catalog)
     fitted = time.perf_counter() - started

@@ -55,26 +55,12 @@ def home_assistant(path: Path) -> Iterator[Pair]:
 
 def hashed_json(path: Path) -> Iterator[Pair]:
     """Yields the texts of files like `folder/de-1df3dd90.json` beside `folder/en-0c0551af.json`."""
-    pattern = re.compile(r"^(.*/)([A-Za-z-]+)-[0-9a-f]{16,}\.json$")
-    with zipfile.ZipFile(path) as wheel:
-        files = [match for name in wheel.namelist() if (match := pattern.match(name))]
-        english = {match[1]: _leaves(json.loads(wheel.read(match[0]))) for match in files if match[2] == "en"}
-        for match in files:
-            code = code_of(match[2])
-            if code and match[1] in english:
-                yield from _joined(code, english[match[1]], _leaves(json.loads(wheel.read(match[0]))))
+    return _side_by_side(path, re.compile(r"^(.*/)([A-Za-z-]+)-[0-9a-f]{16,}(\.json)$"))
 
 
 def json_folders(path: Path) -> Iterator[Pair]:
     """Yields the texts of files like `locales/de/common.json` beside `locales/en/common.json`."""
-    pattern = re.compile(r"^(.*/locales/)([A-Za-z-]+)(/[^/]+\.json)$")
-    with zipfile.ZipFile(path) as wheel:
-        files = [match for name in wheel.namelist() if (match := pattern.match(name))]
-        english = {match[3]: _leaves(json.loads(wheel.read(match[0]))) for match in files if match[2] == "en"}
-        for match in files:
-            code = code_of(match[2])
-            if code and match[3] in english:
-                yield from _joined(code, english[match[3]], _leaves(json.loads(wheel.read(match[0]))))
+    return _side_by_side(path, re.compile(r"^(.*/locales/)([A-Za-z-]+)(/[^/]+\.json)$"))
 
 
 def flat_json(path: Path) -> Iterator[Pair]:
@@ -102,7 +88,8 @@ def own_gettext_catalogs(path: Path) -> Iterator[Pair]:
 
 
 def locale_data(path: Path) -> Iterator[Pair]:
-    """Yields names of countries, languages, currencies, months, days and units."""
+    """Yields names of countries, languages, currencies, months, days and units, from the installed Babel: its data have no form
+    that can be read from the wheel."""
     from babel import Locale  # noqa: PLC0415  # only this language needs it
 
     english = _names_in(Locale.parse("en"))
@@ -124,6 +111,20 @@ def annotations(path: Path) -> Iterator[Pair]:
             code = code_of(locale)
             if code and "-" not in locale:
                 yield from _joined(code, english, _annotations_in(archive, member))
+
+
+def _side_by_side(path: Path, pattern: re.Pattern[str]) -> Iterator[Pair]:
+    """Yields the texts of files whose names differ in the locale alone. The second group of the pattern is the locale, the others
+    are what the files of all locales have in common."""
+    with zipfile.ZipFile(path) as wheel:
+        files = [match for name in wheel.namelist() if (match := pattern.match(name))]
+        english = {
+            (match[1], match[3]): _leaves(json.loads(wheel.read(match[0]))) for match in files if match[2] == "en"
+        }
+        for match in files:
+            code = code_of(match[2])
+            if code and (match[1], match[3]) in english:
+                yield from _joined(code, english[match[1], match[3]], _leaves(json.loads(wheel.read(match[0]))))
 
 
 def _catalogs(path: Path, pattern: re.Pattern[str]) -> Iterator[Pair]:

@@ -58,6 +58,15 @@ def test_requests_are_read_in_another_way_than_tools_and_cached_apart(embedder):
     assert as_tool @ as_request < 0.99
 
 
+@pytest.mark.parametrize("properties", [True, 7, ["a"], "text", None, {}])
+def test_a_schema_without_a_mapping_of_properties_is_embedded_all_the_same(embedder, properties):
+    tool = Tool(
+        name="odd", description="Does something odd.", input_schema={"type": "object", "properties": properties}
+    )
+    rows = embedding.vectors_of([tool], embedder, embedding.belief_of(embedder))
+    assert np.linalg.norm(rows) > 0.5
+
+
 def test_vectors_have_length_one_and_a_blank_text_has_none(embedder):
     vectors = embedder.embed(["a tool", "", "  ", "\0", "\ud800 text"])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 0, 0, 1], abs=1e-5)

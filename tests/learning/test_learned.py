@@ -227,6 +227,82 @@ def test_a_log_that_says_nothing_of_this_catalog_is_not_believed(entries):
         assert _names(selector, text) == _names(Selector(SelectionSettings(rankers=LEXICAL)), text)
 
 
+WORDS = (
+    "alder",
+    "birch",
+    "cedar",
+    "dogwood",
+    "elder",
+    "fir",
+    "gorse",
+    "hazel",
+    "ivy",
+    "juniper",
+    "larch",
+    "maple",
+    "oak",
+    "pine",
+)
+HABITS = ("today", "please", "for Anna", "again")
+
+
+def _named_catalog() -> Catalog:
+    """Tools that requests name by a word, two for each word, so that words find half of them first."""
+    return Catalog.of(
+        [
+            *(Tool(name=f"{word}_{verb}", description=f"{verb} {word}") for word in WORDS for verb in ("cut", "sell")),
+            *(Tool(name=f"unused_{n}", description=f"Thing {n}") for n in range(30)),
+        ]
+    )
+
+
+def test_a_small_log_has_the_usual_weight_though_it_cannot_prove_that_it_helps():
+    catalog = _named_catalog()
+    named = [_entry(f"cut the {word} {HABITS[n % 4]}", catalog.tools[2 * n]) for n, word in enumerate(WORDS)]
+    unnamed = [_entry(f"number {n}{n} as before", catalog.tools[2 * n + 1]) for n in range(14)]
+    twice = [_entry(f"number {n}{n} as ever", catalog.tools[2 * n + 1]) for n in range(4)]
+    experience = _experience(*named, *unnamed, *twice)
+    selector = _selector(experience)
+    refit(experience, selector, catalog)
+    fit = experience.fit_of(catalog.version, frozenset())
+    assert fit.requests == 32
+    assert fit.weight > 0
+    assert _names(selector, "number 33, thanks", catalog)[0] == "dogwood_sell"
+
+
+@pytest.mark.parametrize("count", [40, 100, 400])
+def test_a_log_of_other_requests_has_no_weight_however_small_it_is(count):
+    catalog = _named_catalog()
+    dice = np.random.default_rng(7)
+    pick = lambda: catalog.tools[int(dice.integers(len(catalog)))]  # noqa: E731
+    strange = [_entry(f"play song {n % 17} of band {n % 23} in room {n % 5}", pick()) for n in range(count)]
+    experience = _experience(*strange)
+    refit(experience, _selector(experience), catalog)
+    assert experience.fit_of(catalog.version, frozenset()).weight == 0
+
+
+def test_a_large_log_is_searched_as_a_small_one():
+    """Above 2,000 entries only requests with common words are compared, and fewer of them."""
+    many = [_entry(f"request number {n} about {n % 70}", TOOLS[3 + n % 9]) for n in range(2_500)]
+    small, large = (_experience(_entry("freeze my abo", FREEZE), *some) for some in (many[:100], many))
+    for experience in (small, large):
+        assert _score(experience, "freeze the abo now") > 0.5
+        assert _score(experience, "freeze the abo now", INVOICE) == 0
+
+
+def test_entries_added_while_an_index_is_made_are_kept():
+    experience = _experience(*(_entry(f"what do I owe {n}", INVOICE) for n in range(20)))
+    before = experience.past()
+    for n in range(600):
+        experience.add(_entry(f"freeze abo {n}", FREEZE))
+    assert len(before) == 20
+    assert experience.due
+    experience.settle()
+    experience.add(_entry("studio please", ROOM))
+    assert len(experience.past()) == len(experience) == 621
+    assert _score(experience, "studio please", ROOM) > _score(experience, "studio please", FREEZE)
+
+
 def test_a_catalog_with_one_more_tool_is_believed_as_the_one_before():
     experience = _experience(*_useful_log())
     selector = _selector(experience)

@@ -65,7 +65,7 @@ def _int8() -> Embedder:
 
 
 def e5() -> Embedder:
-    """Returns multilingual-e5-small in this process: a model of a hundred languages, 13 to 21 ms a request.
+    """Returns multilingual-e5-small in this process: a model of a hundred languages.
 
     Raises `ConfigError` if the package is missing.
     """

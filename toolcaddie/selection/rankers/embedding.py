@@ -259,7 +259,8 @@ def tool_texts(tool: Tool, belief: Belief = MODEL) -> tuple[str, ...]:
         return tool_text(tool), name
     description = tool.description[:_MOST_TEXT].strip()
     properties = tool.input_schema.get("properties")
-    parameters = ", ".join(spaced(str(each)) for each in list(properties)[:_MOST_PARAMETERS]) if properties else ""
+    names = list(properties)[:_MOST_PARAMETERS] if isinstance(properties, Mapping) else ()
+    parameters = ", ".join(spaced(str(each)) for each in names)
     return description or name, f"{tool_text(tool)} ({parameters})" if parameters else tool_text(tool), name
 
 

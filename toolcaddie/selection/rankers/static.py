@@ -143,22 +143,15 @@ def word_table() -> WordTable:
 
 
 def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
-    if isinstance(previous, Embedding):
-        return previous.following(catalog)
-    table = word_table()
-    return Embedding(catalog, postings_of(catalog), table, name="static", belief=BELIEF, is_worded=table.is_worded)
+    return _ranker(catalog, previous, "static", BELIEF)
 
 
 def beside(embedder: Embedder | RemoteEmbedder) -> RankerFactory:
     """Returns the factory of the ranker `table`: the same vectors, with the weight that helps beside those of this embedder."""
-    usual = _BESIDE_MANY if embedder.languages is None else _BESIDE
-    belief = _BESIDE_MODEL.get(embedder.name, usual)
+    belief = _BESIDE_MODEL.get(embedder.name, _BESIDE_MANY if embedder.languages is None else _BESIDE)
 
     def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
-        if isinstance(previous, Embedding):
-            return previous.following(catalog)
-        table = word_table()
-        return Embedding(catalog, postings_of(catalog), table, name="table", belief=belief, is_worded=table.is_worded)
+        return _ranker(catalog, previous, "table", belief)
 
     return make
 
@@ -166,3 +159,10 @@ def beside(embedder: Embedder | RemoteEmbedder) -> RankerFactory:
 def with_embedder(embedder: Embedder | RemoteEmbedder, main: RankerFactory) -> dict[str, RankerFactory]:
     """Returns the factories of the rankers that an embedder adds: `main`, which compares its vectors, and `table` beside it."""
     return {"embedding": main, "table": beside(embedder)}
+
+
+def _ranker(catalog: Catalog, previous: Ranker | None, name: str, belief: Belief) -> Ranker:
+    if isinstance(previous, Embedding):
+        return previous.following(catalog)
+    table = word_table()
+    return Embedding(catalog, postings_of(catalog), table, name=name, belief=belief, is_worded=table.is_worded)
