@@ -78,7 +78,7 @@ def _parts(words: Counter[str]) -> Counter[str]:
 def _scores(counts: Sequence[Counter[str]], most: int) -> tuple[list[str], npt.NDArray[np.uint8]]:
     """Returns the most frequent texts of all languages, and for each how far its log-probability in each language is below the
     best one, in steps of a 32nd."""
-    texts = sorted({text for each in counts for text, _ in each.most_common(most)})
+    texts = sorted({text for each in counts for text in sorted(each, key=lambda text: (-each[text], text))[:most]})
     totals = np.array([sum(each.values()) for each in counts], dtype=np.float64)
     table = np.array([[each.get(text, 0) for each in counts] for text in texts], dtype=np.float64)
     logs = np.log((table + 0.3) / (totals + 0.3 * len(texts)))
