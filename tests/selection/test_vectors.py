@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,8 @@ def rows(count: int, *, seed: int = 0) -> Floats:
 @pytest.fixture
 def graphed() -> Vectors:
     """More rows than are compared one by one."""
-    pytest.importorskip("usearch", reason="pip install 'toolcaddie[vectors]' brings the graph")
+    if find_spec("usearch") is None:  # not imported here: `nearest` knows the order that crashes nothing
+        pytest.skip("pip install 'toolcaddie[vectors]' brings the graph")
     vectors = Vectors(rows(3_000), most=1_000)
     vectors.wait()
     return vectors
@@ -89,3 +92,19 @@ def test_without_the_package_all_rows_are_compared(monkeypatch: pytest.MonkeyPat
     vectors = Vectors(matrix, most=100)
     vectors.wait()
     assert vectors.cosines(matrix[0]) == pytest.approx(matrix @ matrix[0], abs=1e-6)
+
+
+def test_a_sentence_model_can_be_loaded_after_a_graph_was_built() -> None:
+    """Loaded after usearch, onnxruntime ended the process."""
+    code = (
+        "import numpy as np\n"
+        "from toolcaddie.selection.index.nearest import graph_of\n"
+        "graph = graph_of(np.eye(64, dtype=np.float32))\n"
+        "import onnxruntime\n"
+        "print(sorted(graph.nearest(np.eye(64, dtype=np.float32)[3], 1)))"
+    )
+    if find_spec("usearch") is None or find_spec("onnxruntime") is None:
+        pytest.skip("needs 'toolcaddie[minilm,vectors]'")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "3" in done.stdout

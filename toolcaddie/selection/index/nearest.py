@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class Graph:
 def graph_of(matrix: Floats) -> Graph | None:
     """Builds the graph of a matrix; returns None if usearch is not installed. The package is imported here, because the import
     takes 0.3 s and few catalogs are large enough to need it."""
+    with suppress(ImportError):
+        importlib.import_module("onnxruntime")  # some versions of it crash the process if they are loaded after usearch
     try:
         usearch = importlib.import_module("usearch.index")
     except ImportError:
