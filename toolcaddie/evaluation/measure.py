@@ -69,7 +69,8 @@ def ranking_of(selector: Selector, view: View) -> Rank:
 
     def rank(request: LabelledRequest) -> Answer:
         ranked = selector.ranked(view, SelectionQuery(messages=request.messages), DEPTH)
-        return Answer(names=[entry.tool.name for entry in ranked.tools], fit=ranked.fit)
+        fit = ranked.fit if ranked.doubt is None else 1 - ranked.doubt
+        return Answer(names=[entry.tool.name for entry in ranked.tools], fit=fit)
 
     return rank
 

@@ -24,7 +24,7 @@ from toolcaddie.core.learning import LearningSettings
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, LogEntry
 from toolcaddie.learning.features import Features, Floats, features_of
-from toolcaddie.learning.search import Index, Ints, Meanings, Rarity, Rows, lengths_of
+from toolcaddie.learning.search import Index, Ints, Meanings, Rows, Tail, Vectors, lengths_of
 from toolcaddie.ports import Embedder, request_vectors
 from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.util.bounded import Bounded
@@ -72,6 +72,8 @@ class Pairs:
 
     entries: Ints
     tools: Ints
+    starts: Ints
+    """The calls of entry i are `starts[i]` to `starts[i + 1]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +89,7 @@ class Past:
     groups: Ints
     meanings: Meanings
     """The vectors of the entries of the index."""
-    tail_meanings: Floats
+    tail_vectors: Vectors
     """The vectors of the entries of the tail."""
     tools: Sequence[CalledTool]
     """Each called tool once; those that entries of the index called come first."""
@@ -132,19 +134,16 @@ class Experience:
         self._clock = clock
         self._lock = threading.Lock()
         self._settling = threading.Lock()
-        self._tools: dict[CalledTool, CalledTool] = {}
-        """Each called tool once, so that entries share the objects."""
+        self._calls: dict[tuple[CalledTool, ...], tuple[CalledTool, ...]] = {}
+        """Each sequence of called tools once, so that entries share the objects."""
         self._entries: list[Remembered] = []
-        self._features: list[Features] = []
-        """Features of the entries of the tail."""
-        self._meanings: list[Floats] = []
-        """Vectors of the entries of the tail."""
+        self._tail = Tail(self.embedder.dimensions)
         self._words: dict[int, QueryWords] = {}
         """Words of the sampled entries, by serial number."""
         self._sampled: list[tuple[int, int]] = []
         """Hash and serial number of each sampled entry; a heap with the lowest hash first once the sample is full."""
         self._fits: Bounded[str, Fit] = Bounded(_MOST_FITS)
-        self._past = _past_of((), Rows.of(()), np.zeros((0, self.embedder.dimensions), dtype=np.float32))
+        self._past = _past_of((), self._tail.rows(), self._tail.vectors())
         self._snapshot: Past | None = None
         self.learned = 0
         """The number of entries added so far, including those that were dropped since."""
@@ -162,7 +161,8 @@ class Experience:
         with self._settling, self._lock:
             if self._embedder is None and not self._entries:
                 self._embedder, self._snapshot = embedder, None
-                self._past = _past_of((), Rows.of(()), np.zeros((0, embedder.dimensions), dtype=np.float32))
+                self._tail = Tail(embedder.dimensions)
+                self._past = _past_of((), self._tail.rows(), self._tail.vectors())
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
@@ -190,15 +190,15 @@ class Experience:
     @property
     def due(self) -> bool:
         """True if `settle` should be called, because many entries were added. Call it in a thread if requests are waiting."""
-        return len(self._features) >= _TAIL or len(self._entries) > self.settings.most_entries
+        return len(self._tail) >= _TAIL or len(self._entries) > self.settings.most_entries
 
     def settle(self) -> None:
         """Makes the index of all entries, and drops those that are too old or more than the settings allow. Takes seconds for
         100,000 entries; other threads can search and add entries meanwhile."""
         with self._settling:
             with self._lock:
-                entries, tail, meanings = list(self._entries), list(self._features), list(self._meanings)
-            self._rebuild(entries, tail, meanings)
+                entries, tail = list(self._entries), (self._tail.rows(), self._tail.vectors())
+            self._rebuild(entries, *tail)
 
     def forget(self, keep: Callable[[CalledTool], bool]) -> int:
         """Drops the entries that have no tool for which `keep` returns True. Returns the number of dropped entries."""
@@ -249,18 +249,18 @@ class Experience:
         """Appends an entry, with its features and its vector, to the tail. The caller holds the lock."""
         self.learned += 1
         text = entry.words.messages[0][0] if entry.words.messages else ""
+        tools = tuple(dict.fromkeys(entry.tools))
         remembered = Remembered(
             serial=self.learned,
             owner=owner_of(entry.principal),
             tenant=tenant_of(entry.principal),
-            tools=tuple(self._tools.setdefault(tool, tool) for tool in dict.fromkeys(entry.tools)),
+            tools=self._calls.setdefault(tools, tools),
             group=_hashed(entry.group) if entry.group else -self.learned,
             at=entry.at,
             text=" ".join(text[: 4 * QUOTED].split())[:QUOTED],
         )
         self._entries.append(remembered)
-        self._features.append(features)
-        self._meanings.append(meaning)
+        self._tail.add(features, meaning)
         self._sample(remembered, entry.words)
 
     def _sample(self, entry: Remembered, words: QueryWords) -> None:
@@ -284,9 +284,9 @@ class Experience:
     def _with_tail(self) -> Past:
         """Returns a snapshot of the entries of the index and of those that were added since."""
         past = self._past
-        if not self._features:
+        if not len(self._tail):
             return past
-        tail = Rows.of(self._features)
+        tail = self._tail.rows()
         entries = list(self._entries)
         new = entries[len(past.entries) :]
         tools, pairs = _paired(new, numbered=past.tools, first=len(past.entries))
@@ -294,30 +294,33 @@ class Experience:
             entries=entries,
             index=past.index,
             tail=tail,
-            tail_lengths=lengths_of(tail, past.index.rarity),
+            tail_lengths=lengths_of(tail, past.index.rarity.of(tail.hashes)),
             owners=np.concatenate([past.owners, _column(new, "owner")]),
             tenants=np.concatenate([past.tenants, _column(new, "tenant")]),
             groups=np.concatenate([past.groups, _column(new, "group")]),
             meanings=past.meanings,
-            tail_meanings=np.stack(self._meanings),
+            tail_vectors=self._tail.vectors(),
             tools=tools,
             pairs=Pairs(
                 entries=np.concatenate([past.pairs.entries, pairs.entries]),
                 tools=np.concatenate([past.pairs.tools, pairs.tools]),
+                starts=np.concatenate([past.pairs.starts, past.pairs.starts[-1] + pairs.starts[1:]]),
             ),
         )
 
-    def _rebuild(self, entries: list[Remembered], tail: list[Features], meanings: list[Floats]) -> None:
+    def _rebuild(self, entries: list[Remembered], tail: Rows, tail_vectors: Vectors) -> None:
         """Makes an index of these copies while other threads may add entries, then replaces the old index under the lock."""
         past = self._past
-        rows = Rows.joined(past.index.rows, Rows.of(tail))
+        rows = Rows.joined(past.index.rows, tail)
+        vectors = Vectors.joined(past.meanings.vectors, tail_vectors)
         places = np.array(self._staying(entries), dtype=np.int64)
-        vectors = np.concatenate([past.meanings.rows, *(meaning[None] for meaning in meanings)])
-        rebuilt = _past_of([entries[place] for place in places.tolist()], rows.subset(places), vectors[places])
+        if len(places) < len(entries):
+            entries = [entries[place] for place in places.tolist()]
+            rows, vectors = rows.subset(places), vectors.subset(places)
+        rebuilt = _past_of(entries, rows, vectors)
         with self._lock:
-            self._features = self._features[len(tail) :]
-            self._meanings = self._meanings[len(meanings) :]
-            self._swap(rebuilt, self._entries[len(entries) :])
+            self._tail = self._tail.after(len(tail))
+            self._swap(rebuilt, self._entries[len(past) + len(tail) :])
 
     def _swap(self, past: Past, new: Sequence[Remembered]) -> None:
         """Replaces the indexed entries by those of `past`, keeps the `new` entries as the tail, and drops the words and tools
@@ -328,7 +331,7 @@ class Experience:
         self._words = {serial: words for serial, words in self._words.items() if serial in staying}
         self._sampled = [each for each in self._sampled if each[1] in self._words]
         heapify(self._sampled)
-        self._tools = {tool: tool for entry in self._entries for tool in entry.tools}
+        self._calls = {entry.tools: entry.tools for entry in self._entries}
 
     def _staying(self, entries: Sequence[Remembered]) -> list[int]:
         """Returns the indexes of the entries that stay. Entries that are too old are dropped; if there are still too many, the
@@ -357,7 +360,7 @@ class Experience:
                 indexes = np.array(places, dtype=np.int64)
                 staying = [past.entries[place] for place in places]
                 self._swap(
-                    _past_of(staying, past.index.rows.subset(indexes), past.meanings.rows[indexes]),
+                    _past_of(staying, past.index.rows.subset(indexes), past.meanings.vectors.subset(indexes)),
                     self._entries[len(past) :],
                 )
         return dropped
@@ -384,21 +387,21 @@ def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
     return unit
 
 
-def _past_of(entries: Sequence[Remembered], rows: Rows, vectors: Floats) -> Past:
+def _past_of(entries: Sequence[Remembered], rows: Rows, vectors: Vectors) -> Past:
     """Returns a snapshot with an index of these entries and an empty tail. `rows` and `vectors` are the features and the vectors
     of the entries."""
-    owners = _column(entries, "owner")
+    owners, none = _column(entries, "owner"), Tail(vectors.bytes.shape[1])
     tools, pairs = _paired(entries, numbered=(), first=0)
     return Past(
         entries=tuple(entries),
-        index=Index(rows, Rarity(rows, _shares(owners))),
-        tail=Rows.of(()),
+        index=Index(rows, _shares(owners)),
+        tail=none.rows(),
         tail_lengths=np.empty(0, dtype=np.float32),
         owners=owners,
         tenants=_column(entries, "tenant"),
         groups=_column(entries, "group"),
         meanings=Meanings(vectors),
-        tail_meanings=vectors[:0],
+        tail_vectors=none.vectors(),
         tools=tools,
         pairs=pairs,
     )
@@ -419,7 +422,8 @@ def _paired(
     called = [numbers.setdefault(tool, len(numbers)) for entry in remembered for tool in entry.tools]
     sizes = np.array([len(entry.tools) for entry in remembered], dtype=np.int64)
     entries = np.repeat(np.arange(first, first + len(remembered), dtype=np.int64), sizes)
-    return tuple(numbers), Pairs(entries=entries, tools=np.array(called, dtype=np.int64))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+    return tuple(numbers), Pairs(entries=entries, tools=np.array(called, dtype=np.int64), starts=starts)
 
 
 def _shares(owners: Ints) -> Floats:

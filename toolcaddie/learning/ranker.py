@@ -17,6 +17,7 @@ Entries of other principals count within limits, so that nobody can decide the t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -198,7 +199,11 @@ class Learned:
     def _reasons(self, answer: _Answer, positions: Sequence[int]) -> Reasons:
         """Returns, for each tool, the past requests that called it. Requests of the caller and of the operator's log are quoted;
         those of other principals are only counted, unless the setting `name_others` is on."""
-        return [self._reason(answer, position) for position in positions]
+        near = answer.near
+        neighbours: defaultdict[int, list[int]] = defaultdict(list)
+        for position, entry in zip(near.position.tolist(), near.entries[near.neighbour].tolist(), strict=True):
+            neighbours[position].append(entry)  # the most similar first
+        return [self._reason(answer, neighbours.get(position, ())) for position in positions]
 
     # --- fitting the weight --------------------------------------------------------------------------------------------
 
@@ -311,8 +316,8 @@ class Learned:
         entries, likeness = self._alike(past, words, allowed, owner, background)
         counted = _nearest(entries, likeness, past.owners, owner)
         entries, likeness = entries[counted], likeness[counted]
-        first = np.searchsorted(past.pairs.entries, entries)
-        counts = np.searchsorted(past.pairs.entries, entries, side="right") - first
+        first = past.pairs.starts[entries]
+        counts = past.pairs.starts[entries + 1] - first
         neighbour = np.repeat(np.arange(len(entries)), counts)
         ends = np.cumsum(counts)
         where = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - ends + counts, counts)
@@ -338,17 +343,17 @@ class Learned:
         has_vector = bool(vector.any())
         indexed = len(past.index.rows)
         unlimited = (OPERATOR_LOG, me)
-        entries = past.index.candidates(request, allowed[:indexed], past.owners, unlimited, MOST_OF_ONE)
+        entries = past.index.candidates(request, allowed[:indexed], past.owners, unlimited)
         if has_vector:
             near = past.meanings.near(vector, allowed[:indexed], past.owners, unlimited, MOST_OF_ONE, NEIGHBOURS)
             entries = np.union1d(entries, near) if len(near) else entries
         likeness = request.likeness(past.index.rows, past.index.lengths, entries)
-        cosines = past.meanings.rows[entries] @ vector
+        cosines = past.meanings.vectors.cosines(entries, vector)
         if len(past) > indexed:
             new = np.flatnonzero(allowed[indexed:])
             entries = np.concatenate([entries, indexed + new])
             likeness = np.concatenate([likeness, request.likeness(past.tail, past.tail_lengths, new)])
-            cosines = np.concatenate([cosines, past.tail_meanings[new] @ vector])
+            cosines = np.concatenate([cosines, past.tail_vectors.cosines(new, vector)])
         if has_vector:
             unrelated = _unrelated(background @ vector)
             by_meaning = np.clip((cosines - unrelated) / (1 - unrelated), 0.0, 1.0)
@@ -368,11 +373,12 @@ class Learned:
         indexed = len(past.index.rows)
         entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
         # Sorted by their vectors, so that the sample does not depend on the order in which entries arrived.
-        entries = entries[np.lexsort(past.meanings.rows[entries, :2].T)]
+        vectors = past.meanings.vectors
+        entries = entries[np.lexsort((vectors.bytes[entries, :2] * vectors.scales[entries, None]).T)]
         limited = limited_owners(past.owners[entries], (OPERATOR_LOG, owner))
         if limited.any():
             entries = entries[first_of_each(limited, MOST_OF_ONE)]
-        rows = past.meanings.rows[entries[:: len(entries) // _BACKGROUND + 1]]
+        rows = vectors.subset(entries[:: len(entries) // _BACKGROUND + 1]).floats()
         self._backgrounds.put((owner, learns_alone), (past, rows))
         return rows
 
@@ -454,21 +460,20 @@ class Learned:
         np.maximum.at(loudest, both[0], each)
         return self._by_tool(both[0], each) - (1 - loudest_weight) * loudest
 
-    def _reason(self, answer: _Answer, position: int) -> tuple[str, ...]:
-        """Returns the reason for the tool at this position; an empty tuple if no neighbour called the tool."""
-        near = answer.near
-        neighbours = near.neighbour[near.position == position]
-        if not len(neighbours):
+    def _reason(self, answer: _Answer, neighbours: Sequence[int]) -> tuple[str, ...]:
+        """Returns the reason for a tool that these neighbours called, the most similar first; an empty tuple if none did."""
+        if not neighbours:
             return ()
-        order = neighbours[np.argsort(-near.likeness[neighbours], kind="stable")].tolist()
-        count = len(order)
-        requests = "1 request" if count == 1 else f"{count} requests"
+        requests = "1 request" if len(neighbours) == 1 else f"{len(neighbours)} requests"
         names_others = self._experience.settings.name_others
-        past_entries = [near.past_entries[near.entries[each]] for each in order]
-        texts = dict.fromkeys(
-            _short(entry.text) for entry in past_entries if names_others or entry.owner in (OPERATOR_LOG, answer.me)
-        )
-        quoted = ", ".join(f"'{text}'" for text in list(texts)[:_QUOTED] if text)
+        texts: dict[str, None] = {}
+        for each in neighbours:
+            entry = answer.near.past_entries[each]
+            if names_others or entry.owner in (OPERATOR_LOG, answer.me):
+                texts[_short(entry.text)] = None
+                if len(texts) == _QUOTED:
+                    break
+        quoted = ", ".join(f"'{text}'" for text in texts if text)
         return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.ports import Visible
+from toolcaddie.selection.fit import doubt_of
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.rankers.categories import CategoryMatches, Hit
 from toolcaddie.selection.scores import Scored, Signals, fused, signals_of
+from toolcaddie.util.replacing import replace
 
 NO_MATCHES = CategoryMatches()
 
@@ -23,6 +25,8 @@ NO_MATCHES = CategoryMatches()
 class Evidence:
     """The words of a query, the categories that match them, and the rankers' signals, before weights are applied."""
 
+    index: CatalogIndex
+    mask: Visible | None
     words: QueryWords
     matches: CategoryMatches
     signals: Signals
@@ -64,8 +68,10 @@ class EvidenceReader:
         return _evidence(index, words, index.categories.matches(words, None), ("categories", *scorers), None)
 
     def scored(self, evidence: Evidence) -> Scored:
-        """Returns one score for each tool, by the weights in the settings."""
-        return fused(evidence.signals, self.settings.weights, self.settings.nothing_fits)
+        """Returns one score for each tool, by the weights in the settings, and the probability that none of them fits."""
+        signals = evidence.signals
+        scored = fused(signals, self.settings.weights, self.settings.nothing_fits)
+        return replace(scored, doubt=doubt_of(evidence.index, evidence.words, signals, scored, evidence.mask))
 
     def _words(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> QueryWords:
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
@@ -75,7 +81,9 @@ class EvidenceReader:
 def _evidence(
     index: CatalogIndex, words: QueryWords, matches: CategoryMatches, rankers: tuple[str, ...], mask: Visible | None
 ) -> Evidence:
-    return Evidence(words=words, matches=matches, signals=signals_of(index, rankers, words, matches, mask))
+    return Evidence(
+        index=index, mask=mask, words=words, matches=matches, signals=signals_of(index, rankers, words, matches, mask)
+    )
 
 
 def _fixed(index: CatalogIndex, names: Sequence[str], mask: Visible | None) -> CategoryMatches:

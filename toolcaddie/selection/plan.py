@@ -29,6 +29,8 @@ class RankedPool:
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     signals: Mapping[str, Floats] = field(default_factory=dict)
     floor: float = 0.0
+    doubt: float | None = None
+    """The probability that no tool fits; None: not estimated."""
     link_reasons: Mapping[int, str] = field(default_factory=dict)
     """Reasons for tools whose score was raised because other candidates need them, by position."""
 

@@ -22,6 +22,7 @@ from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import FixedWeight, LastWord, OwnWeight, Ranking, Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.rankers.categories import CategoryMatches
+from toolcaddie.util.replacing import replace
 
 Floats = npt.NDArray[np.float32]
 
@@ -61,6 +62,16 @@ class Scored:
     """One score for each tool, 0 to 1."""
     floor: float
     """Only tools with a higher score are candidates."""
+    by_words: float = 0.0
+    """The highest score by words alone."""
+    doubt: float | None = None
+    """The probability that no tool fits the request; None: not estimated."""
+
+    def without_doubtful(self, sure: float) -> Scored:
+        """Returns these scores, with a floor above all of them if the doubt is at least `sure`."""
+        if self.doubt is None or self.doubt < sure:
+            return self
+        return replace(self, floor=max(self.floor, self.fit))
 
     @property
     def fit(self) -> float:
@@ -131,9 +142,14 @@ def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | 
         scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
     much = sum(beside.values())
     usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
-    certain = signals.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
+    most = float(by_words.max(initial=0.0))
+    certain = signals.matched or (nothing_fits is None and most >= WORDS_FIT)
     return Scored(
-        signals=by_ranker, rankings=signals.rankings, scores=scores, floor=_floor(scores, 0.0 if certain else usual)
+        signals=by_ranker,
+        rankings=signals.rankings,
+        scores=scores,
+        floor=_floor(scores, 0.0 if certain else usual),
+        by_words=most,
     )
 
 

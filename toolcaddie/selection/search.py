@@ -34,6 +34,8 @@ class Ranked:
     """The tools, the best first."""
     fit: float
     """The score of the best tool, 0 to 1."""
+    doubt: float | None = None
+    """The probability that no tool fits the query, if as many queries fit no tool as fit one; None: not estimated."""
 
 
 def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: SelectionQuery, limit: int) -> Ranked:
@@ -58,7 +60,7 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
         )
         for position, score, tool_reasons in zip(positions, rounded(scores, best), reasons, strict=True)
     )
-    return Ranked(tools=tools, fit=scored.fit)
+    return Ranked(tools=tools, fit=scored.fit, doubt=scored.doubt)
 
 
 def reads_words(scorers: tuple[str, ...]) -> bool:

@@ -34,6 +34,7 @@ from toolcaddie.selection.explain import (
     rounded,
 )
 from toolcaddie.selection.factories import check_weights, ranker_factories
+from toolcaddie.selection.fit import Features, features_of
 from toolcaddie.selection.index.catalog_index import CatalogIndex, IndexCache
 from toolcaddie.selection.index.links import LOOKED_AT, CoUsed, best_positions, lifted
 from toolcaddie.selection.index.masks import all_visible, visible_in
@@ -93,6 +94,8 @@ class Selector:
         least = self.settings.nothing_fits
         if least is not None and not 0 <= least <= 1:
             raise ConfigError(f"selection.nothing_fits is {least}; give a number from 0 to 1")
+        if not 0 <= (sure := self.settings.sure_nothing_fits) <= 1:
+            raise ConfigError(f"selection.sure_nothing_fits is {sure}; give a number from 0 to 1")
         self._indexes = IndexCache(self._make_index)
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
@@ -127,6 +130,12 @@ class Selector:
     def signals(self, view: View, query: SelectionQuery) -> Signals:
         """Returns the unweighted scores of every tool by each ranker, for fitting weights."""
         return self._reader.for_search(self._indexes.of(view.catalog), query, visible_in(view)).signals
+
+    def features(self, view: View, query: SelectionQuery) -> Features | None:
+        """Returns the measurements by which "nothing fits" is estimated, for fitting; None if the request is not judged."""
+        index, mask = self._indexes.of(view.catalog), visible_in(view)
+        evidence = self._reader.for_search(index, query, mask)
+        return features_of(index, evidence.words, evidence.signals, self._reader.scored(evidence), mask)
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
         """Returns every visible tool that a selection drops: first the candidates, the best first, then all others in catalog
@@ -225,7 +234,12 @@ class Selector:
         scored = self._diversified(index, evidence, eligible, mask, max_tools)
         pool = self._pool(index, query, evidence.matches, scored, eligible)
         ranked = RankedPool(
-            pool=pool, scores=scored.scores, rankings=scored.rankings, signals=scored.signals, floor=scored.floor
+            pool=pool,
+            scores=scored.scores,
+            rankings=scored.rankings,
+            signals=scored.signals,
+            floor=scored.floor,
+            doubt=scored.doubt,
         )
         if pool.kind != "scored" or query.categories is not None:
             return ranked
@@ -237,6 +251,8 @@ class Selector:
         """Returns the scores of all tools. If `max_tools` is small, the scores of the best tools are exchanged among these, so
         that their order covers the whole request; if it is large, enough tools are sent anyway."""
         scored = self._reader.scored(evidence)
+        if self.settings.nothing_fits is None:
+            scored = scored.without_doubtful(self.settings.sure_nothing_fits)
         if max_tools is None or max_tools > 2 * REORDERED or not reads_words(self._scorers):
             return scored
         hits = np.flatnonzero(eligible & (scored.scores > scored.floor))
@@ -330,6 +346,7 @@ class Selector:
             categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in with_tools)))),
             matched=matched,
             no_match=plan.pool.no_match,
+            doubt=None if plan.ranked.doubt is None else round(plan.ranked.doubt, 3),
             starved=_categories_without_tools(plan),
             catalog_size=len(plan.view),
             tokens_all=index.tokens if mask is None else int(index.full[mask].sum()),

@@ -53,6 +53,8 @@ _MOST_CACHED = 16_384
 """The largest number of words whose pieces are cached."""
 _UNTRANSLATED = 0.25
 """Weight of a word without a translation in a foreign text: often a name."""
+_UNKNOWN_IMPORTANCE = 1.5
+"""Importance of a word without a piece in the table; such words are rare."""
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
@@ -68,6 +70,8 @@ class WordTable:
         self._rows, self._scales = rows, scales
         self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
         self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
+        self.importance = lru_cache(maxsize=_MOST_CACHED)(self._importance)
+        """Returns the length of a word's vector before it is scaled: about 0.2 for "the" and 1.7 for "superbowl"."""
         self._tables = language_tables()
 
     def embed(self, texts: Sequence[str]) -> Floats:
@@ -112,6 +116,13 @@ class WordTable:
 
     def _numbers_of(self, text: str) -> list[int]:
         return [number for word in _PART.findall(fold(text[:_MOST_TEXT])) for number in self._pieces_of(word)]
+
+    def _importance(self, word: str) -> float:
+        numbers = list(self._pieces_of(word))
+        if not numbers:
+            return _UNKNOWN_IMPORTANCE
+        lengths = self._scales[numbers] * np.linalg.norm(self._rows[numbers].astype(np.float32), axis=1)
+        return float(np.linalg.norm(lengths))
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """Returns the numbers of the pieces of a word; none if the table lacks a piece for some part of the word."""

@@ -1,0 +1,176 @@
+"""Estimates the probability that no tool fits a request (the doubt), from the scores of the best tool and from the words of the
+request that it has.
+
+A logistic model per kind of rankers adds up a few features (`Features`); `python -m benchmarks.nothing_fits --write` fits it. A
+low score proves less in a conversation, where requests are short, and in a catalog of names without descriptions. So the model
+has a threshold for each of these situations (`Model.thresholds`), which is subtracted from the sum.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.core.presets import LEXICAL
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import Visible
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.index.postings import Postings, postings_of
+from toolcaddie.selection.languages.guess import ENGLISH
+from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.selection.scores import Scored, Signals
+
+Kind = Literal["words", "static", "embedding"]
+Situation = Literal["single", "conversation", "names"]
+
+MODELS_FILE = Path(__file__).with_name("fit.toml")
+
+AT_THRESHOLD = 0.85
+"""The doubt at the threshold: with each kind of rankers, 0.84 to 0.86 in the labelled sets with both kinds of requests, if
+requests with and without a right tool have the same weight in all."""
+LOGIT_AT_THRESHOLD = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
+NO_HISTORY = 0.75
+"""Value of `Features.covered` in a conversation: the words of earlier messages that a tool lacks prove nothing."""
+_DESCRIBED = 12
+"""The number of terms besides its name from which a tool counts as fully described."""
+_NAMES = 0.5
+"""Share of full descriptions below which a catalog counts as one of names."""
+
+
+_described: WeakKeyDictionary[Postings, tuple[npt.NDArray[np.float32], float]] = WeakKeyDictionary()
+"""How far each tool of a catalog is described, 0 to 1, and the mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """The measurements of a request from which the doubt is estimated; all but the situation are from 0 to 1."""
+
+    best: float
+    """The score of the best tool."""
+    words: float
+    """The highest score by words of any tool."""
+    meaning: float
+    """The highest score of the ranker by meaning, an unstretched cosine; 0 if there is none."""
+    covered: float
+    """Share of the request's words that the best tool has, by their importance in the word table."""
+    situation: Situation
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The features that are added up, in the order of `Model.weights`."""
+        return (self.best, self.words, self.meaning, self.covered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The coefficients for one kind of rankers."""
+
+    weights: tuple[float, ...]
+    """Weight of each feature; negative, because high scores make it unlikely that nothing fits."""
+    thresholds: Mapping[Situation, float]
+    """Sum of the weighted features that 2 % of the requests with a right tool exceed, in each situation."""
+    slope: float
+    """Rise of the logit of the doubt with the sum."""
+
+    def doubt(self, features: Features) -> float:
+        """Returns the probability that nothing fits, if as many requests fit no tool as fit one."""
+        above = self.sum(features) - self.thresholds[features.situation]
+        return 1 / (1 + math.exp(-max(-20.0, min(20.0, LOGIT_AT_THRESHOLD + self.slope * above))))
+
+    def sum(self, features: Features) -> float:
+        return sum(weight * value for weight, value in zip(self.weights, features.values, strict=True))
+
+
+def features_of(
+    index: CatalogIndex, words: QueryWords, signals: Signals, scored: Scored, mask: Visible | None
+) -> Features | None:
+    """Returns the features of a request. None: they would say nothing, because the request or the tools are not in English, or
+    the rankers are not those for which the models were made."""
+    kind = kind_of(signals)
+    if kind is None or words.foreign or words.language != ENGLISH or not len(scored.scores):
+        return None
+    postings = postings_of(index.catalog)
+    alone = len(words.messages) + len(words.replies) <= 1
+    best = int(scored.scores.argmax())
+    return Features(
+        best=float(scored.scores[best]),
+        words=scored.by_words,
+        meaning=0.0 if kind == "words" else float(signals.by_ranker[kind].max(initial=0.0)),
+        covered=_covered(postings, words, best) if alone else NO_HISTORY,
+        situation=_situation(postings, alone=alone, mask=mask),
+    )
+
+
+def kind_of(signals: Signals) -> Kind | None:
+    """Returns the kind of the rankers; None if these are not the ones by words, alone or with one by meaning."""
+    names = set(signals.by_ranker) - set(signals.last_words)
+    beside = names - set(LEXICAL)
+    if not names.issuperset(LEXICAL[1:]):
+        return None
+    return (
+        "words"
+        if not beside
+        else "static"
+        if beside == {"static"}
+        else "embedding"
+        if beside == {"embedding"}
+        else None
+    )
+
+
+@lru_cache(maxsize=1)
+def models() -> Mapping[str, Model]:
+    """Returns the shipped models by kind of rankers."""
+    return {
+        kind: Model(
+            weights=tuple(stored["weights"].values()),
+            thresholds=stored["thresholds"],
+            slope=stored["slope"],
+        )
+        for kind, stored in tomllib.loads(MODELS_FILE.read_text(encoding="utf-8")).items()
+    }
+
+
+def doubt_of(
+    index: CatalogIndex, words: QueryWords, signals: Signals, scored: Scored, mask: Visible | None
+) -> float | None:
+    """Returns the probability that no tool fits the request; None if it cannot be estimated."""
+    if signals.matched:
+        return 0.0
+    features = features_of(index, words, signals, scored, mask)
+    kind = kind_of(signals)
+    return None if features is None or kind is None else models()[kind].doubt(features)
+
+
+def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situation:
+    if (described := _described.get(postings)) is None:
+        shares = np.minimum(postings.sizes() / _DESCRIBED, 1.0).astype(np.float32)
+        described = _described.setdefault(postings, (shares, float(shares.mean())))
+    shares, mean = described
+    if (mean if mask is None or not mask.any() else float(shares[mask].mean())) < _NAMES:
+        return "names"
+    return "single" if alone else "conversation"
+
+
+def _covered(postings: Postings, words: QueryWords, best: int) -> float:
+    """Returns the share of the words that the tool at the position `best` has, by the squares of their importance."""
+    query_terms = postings.query_terms(words)
+    terms = query_terms.reading.terms
+    importance = word_table().importance
+    worth = [term.weight * importance(term.word) ** 2 for term in terms]
+    total = float(sum(worth))
+    if not total:
+        return 0.0
+    tool_terms = set(postings.terms_of([best]).columns.tolist())
+    pairs = zip(query_terms.ids.tolist(), query_terms.term.tolist(), strict=True)
+    has = {place for identity, place in pairs if identity in tool_terms}
+    return float(sum(worth[place] for place in has)) / total
