@@ -62,6 +62,20 @@ def test_the_reason_says_so() -> None:
     assert any(reason.startswith("near in meaning: 0.") for reason in found.reasons)
 
 
+_NOUNS = """anchor basket candle drawer engine feather garden hammer island jacket kettle ladder mirror needle orange pencil
+quarry rabbit saddle temple uncle valley window yacht zebra barrel cotton donkey"""
+
+
+def test_the_table_weighs_half_in_a_message_of_twice_fourteen_content_words() -> None:
+    nouns = _NOUNS.split()
+
+    def weight(count: int) -> float:
+        return Selector().signals(_view(), _asked(" ".join(nouns[:count]))).own_weights["static"]
+
+    assert weight(14) == pytest.approx(weight(7), rel=1e-6)
+    assert weight(28) == pytest.approx(weight(14) / 2, rel=1e-6)
+
+
 @pytest.mark.parametrize("text", ["yes, do it", "zzqx", "", "   ", "!!!", "0x3f zq", "你好吗", "\ud800"])
 def test_what_says_nothing_is_near_to_nothing(text: str) -> None:
     selector = Selector(SelectionSettings(rankers=("static",)))
