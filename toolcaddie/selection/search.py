@@ -13,7 +13,7 @@ from toolcaddie.core.selection import QueryWords, SelectedTool, SelectionQuery
 from toolcaddie.ports import Visible
 from toolcaddie.selection.diversity import REORDERED, spread, worth_of
 from toolcaddie.selection.evidence import EvidenceReader
-from toolcaddie.selection.explain import ranker_reasons, rounded
+from toolcaddie.selection.explain import Heard, later, rounded
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.index.masks import visible_in
 from toolcaddie.selection.index.postings import postings_of
@@ -50,7 +50,7 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
         best = diverse_order(index, evidence.words, scores, best, mask, REORDERED)
     best = best[: max(0, limit)]
     positions = best.tolist()
-    reasons = ranker_reasons(index, scored.rankings, evidence.matches, positions)
+    heard = Heard.of(index, scored.rankings, evidence.matches)
     tools = tuple(
         SelectedTool(
             tool=view.catalog.tools[position],
@@ -58,7 +58,9 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
             reasons=tool_reasons,
             core=bool(index.core[position]),
         )
-        for position, score, tool_reasons in zip(positions, rounded(scores, best), reasons, strict=True)
+        for position, score, tool_reasons in zip(
+            positions, rounded(scores[best]), later(heard.reasons, positions), strict=True
+        )
     )
     return Ranked(tools=tools, fit=scored.fit, doubt=scored.doubt)
 
