@@ -134,8 +134,9 @@ class Guess:
     def __init__(self, alphabets: Mapping[str, Alphabet]) -> None:
         self._alphabets = alphabets
         self.of = lru_cache(maxsize=_MOST_CACHED)(self._of)
+        self.of_description = lru_cache(maxsize=_MOST_CACHED)(self._of_description)
 
-    def of_description(self, text: str) -> str:
+    def _of_description(self, text: str) -> str:
         """Returns the code of the language of a tool's description. English ones, which are most, are recognised at once by
         words like "the"; so are very short ones in Latin letters."""
         if not text.isascii():
