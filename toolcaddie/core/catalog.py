@@ -30,6 +30,9 @@ DIGEST_BYTES = 32
 _CATALOGS = 8
 """The largest number of catalogs whose grouping by category is cached."""
 
+_Blocks = Mapping[bytes, tuple[bytes, bytes]]
+"""The digests of neighbouring tools with the digest of all of them, by the first of these digests."""
+
 _Piece = range | tuple[Tool, ...]
 """Neighbouring tools: their positions in the previous catalog, or the tools themselves if they are new."""
 
@@ -68,6 +71,7 @@ class Catalog:
     _places: Places = field(repr=False)
     _category_at: Mapping[str, int] = field(repr=False)
     _categories_digest: bytes = field(repr=False)
+    _blocks: _Blocks = field(repr=False)
 
     @classmethod
     def of(
@@ -122,16 +126,18 @@ class Catalog:
             names, category_of = _categorised(pieces, tuple(described), previous)
             categories = tuple(described.get(name) or previous._bare(name) for name in names)
             at, digest = {name: number for number, name in enumerate(names)}, _digest_of_all(categories)
+        blocks = _blocked(digests, previous._blocks)
         return cls(
             tools=tools,
             categories=categories,
-            version=hashlib.sha256(digests + digest).hexdigest(),
+            version=hashlib.sha256(b"".join([*(block for _, block in blocks.values()), digest])).hexdigest(),
             digests=digests,
             category_of=category_of,
             _described=len(described),
             _places=places,
             _category_at=at,
             _categories_digest=digest,
+            _blocks=blocks,
         )
 
     def with_tools(
@@ -461,6 +467,23 @@ def _code(tool: Tool, category_at: Mapping[str, int]) -> int | None:
     return -1 if tool.category is None else category_at.get(tool.category)
 
 
+def _blocked(digests: bytes, previous: _Blocks) -> _Blocks:
+    """Returns the digests of a catalog in blocks, so that only those of changed blocks have to be digested again.
+
+    A block ends after a digest that begins with a 0, and has about 256 digests. So a change of one tool moves no other end.
+    """
+    firsts, total = digests[::DIGEST_BYTES], len(digests) // DIGEST_BYTES
+    blocks: dict[bytes, tuple[bytes, bytes]] = {}
+    start = 0
+    while start < total:
+        end = firsts.find(0, start) + 1 or total
+        block = digests[DIGEST_BYTES * start : DIGEST_BYTES * end]
+        first, start = block[:DIGEST_BYTES], end
+        known = previous.get(first)
+        blocks[first] = known if known is not None and known[0] == block else (block, hashlib.sha256(block).digest())
+    return blocks
+
+
 def _categorised(
     pieces: Iterable[_Piece], described: Sequence[str], previous: Catalog
 ) -> tuple[tuple[str, ...], array[int]]:
@@ -506,4 +529,5 @@ _EMPTY = Catalog(
     _places=Places(base={}),
     _category_at={},
     _categories_digest=_digest_of_all(()),
+    _blocks={},
 )
