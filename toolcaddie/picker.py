@@ -69,12 +69,12 @@ class Picked:
     def ranking(self) -> tuple[RankedTool, ...]:
         """The tools, the best first, with scores and reasons."""
         ordered = sorted(self.selection.tools, key=_score, reverse=True)
-        return tuple(RankedTool(name=one.tool.name, score=one.score, reasons=one.reasons) for one in ordered)
+        return tuple(RankedTool(name=one.tool.name, score=one.score, reasons=tuple(one.reasons)) for one in ordered)
 
     @property
     def dropped(self) -> tuple[DroppedTool, ...]:
         """The best of the dropped tools, with the stage that dropped each."""
-        return self.selection.dropped
+        return tuple(self.selection.dropped)
 
     def __repr__(self) -> str:
         best = ", ".join(f"{one.name} {one.score:.2f}" for one in self.ranking[:_IN_REPR])

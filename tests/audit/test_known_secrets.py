@@ -21,15 +21,17 @@ from toolcaddie import tool
 from toolcaddie.audit.redact import redact, redact_json, redact_keys, redact_text
 from toolcaddie.audit.trail import TEXT_LIMIT, Trail
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.core.events import CallDecided, CallFinished, RunEvent, RunFinished, TextDelta
+from toolcaddie.core.events import CallDecided, CallFinished, RunEvent, RunFinished, TextDelta, ToolsSelected
 from toolcaddie.core.message import Message, RawBody
 from toolcaddie.core.run import RunResult, RunState
-from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.guards.known_secrets import KNOWN, KnownSecrets
 from toolcaddie.parts import Secrets
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.util.lazy import LazySequence
 
 FORMS: list[Callable[[str], str]] = [
     lambda secret: f"the key is {secret}.",
@@ -187,6 +189,21 @@ def test_an_answer_of_the_provider_is_cleaned_when_it_is_read_and_not_before(sec
         assert clean.result.raw is not None
         assert clean.result.raw.fields == {"echo": "[redacted]"}
         reads.clear()
+
+
+def test_reasons_are_cleaned_when_they_are_read_and_not_before(secret: str) -> None:
+    reads: list[str] = []
+
+    def reasons() -> list[str]:
+        reads.append("read")
+        return [f"words: {secret}", "named"]
+
+    selected = SelectedTool(tool=Tool(name="send"), reasons=LazySequence(reasons))
+    event = ToolsSelected(run_id="r", selection=Selection(tools=(selected,)))
+    clean = KNOWN.clean(event)
+    assert not reads
+    assert clean.selection.tools[0].reasons == ("words: [redacted]", "named")
+    assert clean.selection.names == ("send",)
 
 
 def test_an_event_without_secrets_is_not_copied(secret: str) -> None:

@@ -83,6 +83,10 @@ def test_after_any_changes_the_same_tools_are_found_for_the_same_reasons(first, 
             catalog = catalog.with_tools(removed=[name])
         else:
             catalog = catalog.with_tools([replace(_tool(number, part), name=name)], removed=[name])
+    assert [catalog.position(tool.name) for tool in catalog] == list(range(len(catalog)))
+    same = Catalog.of(catalog.tools, DESCRIBED)
+    assert (catalog.version, catalog.categories) == (same.version, same.categories)
+    assert catalog.category_of == same.category_of
     anew = Catalog.of(catalog.tools, OTHERWISE)
     mask = np.array([at % 8 != hidden for at in range(len(catalog))], dtype=np.bool_)
     for seen in (None, mask):

@@ -210,6 +210,31 @@ def test_a_ranker_from_outside_takes_part_and_cannot_reveal_what_is_hidden(view_
     assert selection.tools[0].reasons == ("it ends in 7",)
 
 
+def test_reasons_and_dropped_tools_are_made_only_if_somebody_reads_them(view_of, asked):
+    explained: list[list[int]] = []
+
+    class Alike:
+        name = "alike"
+
+        def __init__(self, catalog, previous=None):
+            self.scores = np.linspace(1, 0.5, len(catalog), dtype=np.float32)
+
+        def rank(self, words, visible):
+            def explain(positions):
+                explained.append(list(positions))
+                return [(f"place {position}",) for position in positions]
+
+            return Ranking(scores=self.scores, explain=explain)
+
+    selector = Selector(SelectionSettings(rankers=("alike",)), {"alike": Alike})
+    selection = selector.select(view_of({"a": 100}), asked("anything"), Budget(max_tools=3))
+    assert [chosen.tool.name for chosen in selection.tools] == ["a_0", "a_1", "a_2"]
+    assert explained == []
+    assert [chosen.reasons for chosen in selection.tools] == [("place 0",), ("place 1",), ("place 2",)]
+    assert explained == [[0, 1, 2]]
+    assert [lost.name for lost in selection.dropped[:2]] == ["a_3", "a_4"]
+
+
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_a_weight_that_weighs_nothing_sensible_is_refused_at_once(weight):
     with pytest.raises(ConfigError, match="bm25 is"):

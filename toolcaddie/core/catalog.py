@@ -17,6 +17,7 @@ from itertools import compress, count
 from operator import is_not
 
 from toolcaddie.core.errors import CatalogError, DuplicateToolError
+from toolcaddie.core.places import Places
 from toolcaddie.core.schema import canonical_json, check_schema
 from toolcaddie.core.tool import Tool
 
@@ -28,6 +29,9 @@ DIGEST_BYTES = 32
 
 _CATALOGS = 8
 """The largest number of catalogs whose grouping by category is cached."""
+
+_Blocks = Mapping[bytes, tuple[bytes, bytes]]
+"""The digests of neighbouring tools with the digest of all of them, by the first of these digests."""
 
 _Piece = range | tuple[Tool, ...]
 """Neighbouring tools: their positions in the previous catalog, or the tools themselves if they are new."""
@@ -64,8 +68,10 @@ class Catalog:
     """Index in `categories` of each tool's category; -1: the tool has none. 64-bit integers; read-only."""
     _described: int = field(repr=False)
     """Number of categories that were passed to `of`. They come first; the later ones are known only by their names in tools."""
-    _positions: Mapping[str, int] = field(repr=False)
+    _places: Places = field(repr=False)
     _category_at: Mapping[str, int] = field(repr=False)
+    _categories_digest: bytes = field(repr=False)
+    _blocks: _Blocks = field(repr=False)
 
     @classmethod
     def of(
@@ -110,19 +116,28 @@ class Catalog:
     ) -> Catalog:
         """Returns the catalog of `tools`, the concatenated `pieces`; only new tools are checked and digested."""
         _check_new(pieces, check_schemas=check_schemas)
-        positions = _positions(tools, pieces, previous)
-        names, category_of = _categorised(pieces, tuple(described), previous)
-        categories = tuple(described.get(name) or previous._bare(name) for name in names)
+        edit = _edit_of(pieces, previous)
+        places = _places(tools, edit, previous)
         digests = _digests(pieces, previous)
+        category_of = _category_of(pieces, edit, tuple(described.values()), previous)
+        if category_of is not None:
+            categories, at, digest = previous.categories, previous._category_at, previous._categories_digest
+        else:
+            names, category_of = _categorised(pieces, tuple(described), previous)
+            categories = tuple(described.get(name) or previous._bare(name) for name in names)
+            at, digest = {name: number for number, name in enumerate(names)}, _digest_of_all(categories)
+        blocks = _blocked(digests, previous._blocks)
         return cls(
             tools=tools,
             categories=categories,
-            version=_version(digests, categories),
+            version=hashlib.sha256(b"".join([*(block for _, block in blocks.values()), digest])).hexdigest(),
             digests=digests,
             category_of=category_of,
             _described=len(described),
-            _positions=positions,
-            _category_at={name: at for at, name in enumerate(names)},
+            _places=places,
+            _category_at=at,
+            _categories_digest=digest,
+            _blocks=blocks,
         )
 
     def with_tools(
@@ -135,7 +150,7 @@ class Catalog:
         """
         added = tuple(added)
         incoming = {tool.name: tool for tool in added}
-        removed_at = {name: self._positions.get(name) for name in removed}
+        removed_at = {name: self._places.get(name) for name in removed}
         if unknown := [name for name, position in removed_at.items() if position is None]:
             raise CatalogError(f"the catalog has no tool {unknown[0]!r} to remove; it may have gone already")
         pieces: list[_Piece] = []
@@ -167,10 +182,10 @@ class Catalog:
         return iter(self.tools)
 
     def position(self, name: str) -> int | None:
-        return self._positions.get(name)
+        return self._places.get(name)
 
     def get(self, name: str) -> Tool | None:
-        position = self._positions.get(name)
+        position = self._places.get(name)
         return None if position is None else self.tools[position]
 
     def category(self, name: str) -> Category | None:
@@ -305,15 +320,13 @@ def _check_new(pieces: Iterable[_Piece], *, check_schemas: bool) -> None:
         start += len(piece)
 
 
-def _version(digests: bytes, categories: tuple[Category, ...]) -> str:
-    digest = hashlib.sha256(digests)
+def _digest_of_all(categories: tuple[Category, ...]) -> bytes:
     try:
-        digest.update(canonical_json(categories))
+        return hashlib.sha256(canonical_json(categories)).digest()
     except (TypeError, ValueError, RecursionError):
         for category in categories:
             _digest(category)  # its error names the category
         raise
-    return digest.hexdigest()
 
 
 def _digest(item: Tool | Category) -> bytes:
@@ -335,9 +348,9 @@ def _pieces(previous: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
     tail = min(next(compress(count(), map(is_not, reversed(old), reversed(tools))), most), most - head)
     pieces: list[_Piece] = [range(head)]
     for tool in tools[head : len(tools) - tail]:
-        at = previous._positions.get(tool.name, -1)
+        at = previous._places.get(tool.name)
         last = pieces[-1]
-        if at < 0 or old[at] is not tool:
+        if at is None or old[at] is not tool:
             pieces[-1:] = [last, (tool,)] if isinstance(last, range) else [(*last, tool)]
         elif isinstance(last, range) and last.stop == at:
             pieces[-1] = range(last.start, at + 1)
@@ -347,23 +360,54 @@ def _pieces(previous: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
     return pieces
 
 
-def _positions(tools: Sequence[Tool], pieces: Sequence[_Piece], previous: Catalog) -> dict[str, int]:
-    """Returns the position of each name. Raises `DuplicateToolError` for a name that occurs twice."""
-    retained = bytearray(len(previous))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edit:
+    """The common change of a catalog: some tools are removed or replaced, others are added at the end."""
+
+    removed: Mapping[str, int]
+    """Names and positions of the removed tools."""
+    replaced: Sequence[tuple[int, Tool]]
+    """Tools that stand where another tool of the same name stood, with this position in the previous catalog."""
+    added: Sequence[Tool]
+
+
+def _edit_of(pieces: Iterable[_Piece], previous: Catalog) -> _Edit | None:
+    """Returns the change as an edit, or None if tools were moved or inserted before others."""
+    old = previous.tools
+    gone: list[int] = []
+    replaced: list[tuple[int, Tool]] = []
+    added: list[Tool] = []
+    at = 0
     for piece in pieces:
         if isinstance(piece, range):
-            retained[piece.start : piece.stop] = b"\1" * len(piece)
-    positions = dict(previous._positions)
-    position = retained.find(0)
-    while position >= 0:
-        del positions[previous.tools[position].name]
-        position = retained.find(0, position + 1)
-    first = pieces[0]
-    unmoved = first.stop if isinstance(first, range) and first.start == 0 else 0
-    positions.update(zip([tool.name for tool in tools[unmoved:]], range(unmoved, len(tools)), strict=True))
-    if len(positions) < len(tools):
+            if piece and (piece.start < at or added):
+                return None
+            gone.extend(range(at, piece.start))
+            at = max(at, piece.stop)
+            continue
+        for tool in piece:
+            if at < len(old) and old[at].name == tool.name and not added:
+                replaced.append((at, tool))
+                at += 1
+            else:
+                added.append(tool)
+    gone.extend(range(at, len(old)))
+    return _Edit(removed={old[position].name: position for position in gone}, replaced=replaced, added=added)
+
+
+def _places(tools: Sequence[Tool], edit: _Edit | None, previous: Catalog) -> Places:
+    """Returns the position of each name. Raises `DuplicateToolError` for a name that occurs twice."""
+    places = None
+    if edit is not None:
+        added = [tool.name for tool in edit.added]
+        places = previous._places.changed(edit.removed, added)
+        if any(name not in edit.removed and previous._places.get(name) is not None for name in added):
+            _refuse_duplicate(tools)
+    if places is None:
+        places = Places.of(tool.name for tool in tools)
+    if len(places) < len(tools):
         _refuse_duplicate(tools)
-    return positions
+    return places
 
 
 def _refuse_duplicate(tools: Sequence[Tool]) -> None:
@@ -386,6 +430,58 @@ def _digests(pieces: Iterable[_Piece], previous: Catalog) -> bytes:
         else:
             parts.extend(map(_digest, piece))
     return b"".join(parts)
+
+
+def _category_of(
+    pieces: Iterable[_Piece], edit: _Edit | None, described: tuple[Category, ...], previous: Catalog
+) -> array[int] | None:
+    """Returns the index of each tool's category if the catalog has the categories of the previous one, in the same order; None if
+    they may differ.
+
+    The order of the categories that are known only by name is that of their first tools, so a change of such a first tool may
+    change it.
+    """
+    if edit is None or described != previous.categories[: previous._described]:
+        return None
+    old, at = previous.category_of, previous._category_at
+    for position in edit.removed.values():
+        if old[position] >= previous._described and old.index(old[position]) == position:
+            return None
+    if any(old[position] != _code(tool, at) for position, tool in edit.replaced):
+        return None
+    codes: array[int] = array("q")
+    for piece in pieces:
+        if isinstance(piece, range):
+            codes += old[piece.start : piece.stop]
+            continue
+        for tool in piece:
+            code = _code(tool, at)
+            if code is None:
+                return None
+            codes.append(code)
+    return codes
+
+
+def _code(tool: Tool, category_at: Mapping[str, int]) -> int | None:
+    """Returns the index of a tool's category, -1 if it has none; None: there is no such category."""
+    return -1 if tool.category is None else category_at.get(tool.category)
+
+
+def _blocked(digests: bytes, previous: _Blocks) -> _Blocks:
+    """Returns the digests of a catalog in blocks, so that only those of changed blocks have to be digested again.
+
+    A block ends after a digest that begins with a 0, and has about 256 digests. So a change of one tool moves no other end.
+    """
+    firsts, total = digests[::DIGEST_BYTES], len(digests) // DIGEST_BYTES
+    blocks: dict[bytes, tuple[bytes, bytes]] = {}
+    start = 0
+    while start < total:
+        end = firsts.find(0, start) + 1 or total
+        block = digests[DIGEST_BYTES * start : DIGEST_BYTES * end]
+        first, start = block[:DIGEST_BYTES], end
+        known = previous.get(first)
+        blocks[first] = known if known is not None and known[0] == block else (block, hashlib.sha256(block).digest())
+    return blocks
 
 
 def _categorised(
@@ -430,6 +526,8 @@ _EMPTY = Catalog(
     digests=b"",
     category_of=array("q"),
     _described=0,
-    _positions={},
+    _places=Places(base={}),
     _category_at={},
+    _categories_digest=_digest_of_all(()),
+    _blocks={},
 )

@@ -92,7 +92,8 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     tool: Tool
     score: float = 0.0
-    reasons: tuple[str, ...] = ()
+    reasons: Sequence[str] = ()
+    """In words for people. A selector may give a `LazySequence`, because most reasons are never read."""
     slim: bool = False
     core: bool = False
 
@@ -113,7 +114,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The tools chosen for a request, core tools first, and the tools that were dropped."""
 
     tools: tuple[SelectedTool, ...] = ()
-    dropped: tuple[DroppedTool, ...] = ()
+    dropped: Sequence[DroppedTool] = ()
+    """The best of the dropped tools. A selector may give a `LazySequence`."""
     categories: tuple[str, ...] = ()
     """Categories with selected tools: first the matched ones, then those related to them; if none matched, the default ones."""
     matched: tuple[str, ...] = ()

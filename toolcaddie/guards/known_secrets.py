@@ -26,8 +26,9 @@ import msgspec
 from toolcaddie.core.content import Audio, Image, Resource, Video
 from toolcaddie.core.delivery import DeliveredTool, Delivery
 from toolcaddie.core.message import RawBody
-from toolcaddie.core.selection import DroppedTool, SelectedTool
+from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.core.tool import Tool
+from toolcaddie.util.lazy import LazySequence
 
 _MEDIA = Image | Audio | Video | Resource
 
@@ -138,8 +139,8 @@ class KnownSecrets:
         return cleaned
 
     def _with_clean_body(self, value: Any, holders: Collection[int]) -> Any:
-        """Returns a copy of a value whose texts have no secrets. The `RawBody`s in it are cleaned when they are read, because
-        reading one decodes the answer of the provider again. `holders`: the ids of the values that are or have one."""
+        """Returns a copy of a value whose texts have no secrets. The `RawBody`s and `LazySequence`s in it are cleaned when they
+        are read, because only then they are made. `holders`: the ids of the values that are or have one."""
         if id(value) not in holders:
             return value
         names = _searched(value.__class__)
@@ -159,6 +160,8 @@ class KnownSecrets:
             return self.redact_bytes(value)
         if isinstance(value, RawBody):
             return RawBody(wire=value.wire, fields=lambda: self._clean(value.fields))
+        if isinstance(value, LazySequence):
+            return LazySequence(lambda: self._clean(tuple(value)))
         if isinstance(value, Mapping):
             items = {self._clean(name): self._clean(item) for name, item in value.items()}
             return value if all(value.get(name) is item for name, item in items.items()) else items
@@ -208,8 +211,8 @@ def _is(one: object, other: object) -> bool:
 
 
 def _collect(value: Any, add: Callable[[str], None], holders: set[int]) -> bool:
-    """Passes all texts of a value that are searched to `add`. If the value is or has a `RawBody`, returns True, and adds the ids
-    of the value and of those in it that have one to `holders`."""
+    """Passes all texts of a value that are searched to `add`. If the value is or has a `RawBody` or a `LazySequence`, returns
+    True, and adds the ids of the value and of those in it that have one to `holders`."""
     searched = _searched(value.__class__)
     if isinstance(searched, tuple):
         items: Iterable[Any] = [getattr(value, name) for name in searched]
@@ -243,15 +246,15 @@ _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
 
 
 @cache
-def _searched(kind: type) -> tuple[str, ...] | Literal["text", "items", "mapping", "bytes", "body"]:
+def _searched(kind: type) -> tuple[str, ...] | Literal["text", "items", "mapping", "bytes", "later"]:
     """Returns where the texts of values of a type are: the names of the fields, or what else it is."""
     names = _fields(kind)
     if issubclass(kind, str):
         return "text"
     if issubclass(kind, bytes):
         return "bytes"
-    if issubclass(kind, RawBody):
-        return "body"
+    if issubclass(kind, RawBody | LazySequence):
+        return "later"
     if issubclass(kind, Mapping):
         return "mapping"
     return "items" if issubclass(kind, tuple | list) else names
@@ -260,12 +263,16 @@ def _searched(kind: type) -> tuple[str, ...] | Literal["text", "items", "mapping
 @cache
 def _fields(kind: type) -> tuple[str, ...]:
     """Returns the names of the fields of a dataclass or struct whose values are searched."""
-    if issubclass(kind, Tool | DroppedTool | DeliveredTool):
+    if issubclass(kind, Tool | DeliveredTool):
         return ()
     if issubclass(kind, SelectedTool):
         return ("reasons",)
-    unsearched = "definitions" if issubclass(kind, Delivery) else "data" if issubclass(kind, _MEDIA) else ""
+    unsearched = next((name for kinds, name in _UNSEARCHED.items() if issubclass(kind, kinds)), "")
     return tuple(name for name in _all_fields(kind) if name != unsearched)
+
+
+_UNSEARCHED: Mapping[Any, str] = {Delivery: "definitions", Selection: "dropped", _MEDIA: "data"}
+"""Fields without a text of a run."""
 
 
 def _all_fields(kind: type) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ class Ranking:
     """True: scores are 0 to 1 and mean the same in every request. False: they are scaled so that the best tool has 1."""
     influence: Influence = FixedWeight()
     explain: Callable[[Sequence[int]], Reasons] = no_reasons
-    """Returns the reasons for the tools at these positions. Called only for displayed tools."""
+    """Returns the reasons for the tools at these positions. Called only for displayed tools, when somebody first reads their
+    reasons: perhaps later, and from another thread."""
 
 
 class Ranker(Protocol):

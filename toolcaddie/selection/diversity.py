@@ -13,6 +13,8 @@ Without twins, the first `KEPT` tools keep their order, so recall in the first f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -109,7 +111,7 @@ def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
     return worth
 
 
-def _holding(rows: Longs, words: npt.NDArray[np.int32], depth: int, query_terms: Longs) -> Floats:
+def _holding(rows: Longs, words: npt.NDArray[np.integer[Any]], depth: int, query_terms: Longs) -> Floats:
     """Returns 1 where a tool (row) has a word of the request (column), else 0."""
     distinct, column_of = np.unique(query_terms, return_inverse=True)
     holds = np.zeros((depth, len(distinct)), dtype=np.float32)
@@ -120,7 +122,7 @@ def _holding(rows: Longs, words: npt.NDArray[np.int32], depth: int, query_terms:
     return holds[:, column_of]
 
 
-def _alike(rows: Longs, words: npt.NDArray[np.int32], depth: int) -> npt.NDArray[np.bool_]:
+def _alike(rows: Longs, words: npt.NDArray[np.integer[Any]], depth: int) -> npt.NDArray[np.bool_]:
     """Returns a matrix of the first `depth` tools: True where two tools are twins; a tool is not a twin of itself. Words are
     hashed into buckets."""
     has = np.zeros((depth, _BUCKETS), dtype=np.float32)

@@ -1,21 +1,30 @@
-"""Explains a selection in words for people: reasons for each selected tool, and the stage that dropped each other tool."""
+"""Explains a selection in words for people: reasons for each selected tool, and the stage that dropped each other tool.
+
+Most explanations are never read, so a selection has only the values from which they are made (`Grounds`, `Cut`). These hold no
+array of all tools but those that a ranker's `explain` needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.selection import DroppedTool, DropStage
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import Budget, DroppedTool, DropStage
 from toolcaddie.ports import Ranking, Visible
+from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.allot import OUTCOMES
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.index.masks import all_visible
 from toolcaddie.selection.plan import SelectionPlan, positions_of
-from toolcaddie.selection.rankers.categories import CategoryMatches
+from toolcaddie.selection.pool import Kind
+from toolcaddie.selection.rankers.categories import Categories, CategoryMatches
+from toolcaddie.util.lazy import LazySequence
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -63,59 +72,118 @@ def explanation(plan: SelectionPlan, position: int) -> Explanation:
         rank=int(ranks[0]) + 1 if len(ranks) else None,
         candidates=len(plan.candidates),
         detail=detail,
-        reasons=reasons(plan, [position])[0],
+        reasons=Grounds.of(plan).reasons([position])[0],
         signals={name: round(float(signal[position]), 4) for name, signal in plan.ranked.signals.items()},
     )
 
 
-def reasons(plan: SelectionPlan, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Returns the reasons for the tools at these positions, selected or dropped."""
-    core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
-    ranked = kind in ("scored", "listed")
-    by_ranker = ranker_reasons(plan.index, plan.ranked.rankings, plan.pool.matches, positions) if ranked else []
-    tools, links = plan.view.catalog.tools, plan.ranked.link_reasons
-    lines: list[tuple[str, ...]] = []
-    for number, position in enumerate(positions):
-        if position in core:
-            lines.append(("core: sent always",))
-        elif position in pinned:
-            lines.append((f"pinned: {plan.query.essential.get(tools[position].name, 'asked for by name')}",))
-        elif kind == "whole":
-            lines.append(("the whole catalog fits",))
-        elif kind == "defaults" and position in plan.pool.positions:
-            lines.append((f"default category {tools[position].category}: nothing matched",))
-        else:
-            link = links.get(position)
-            lines.append((*(by_ranker[number] if ranked else ()), *((link,) if link else ())))
-    return lines
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankerReasons:
+    """The reasons of the rankers for tools: their functions that explain scores, the categories that matched, and the relations
+    to other candidates."""
+
+    categories: Categories
+    matches: CategoryMatches
+    explains: tuple[Callable[[Sequence[int]], Reasons], ...]
+    links: Mapping[int, str]
+    """Reasons for tools that other candidates need, by position."""
+
+    @classmethod
+    def of(
+        cls,
+        index: CatalogIndex,
+        rankings: Mapping[str, Ranking],
+        matches: CategoryMatches,
+        links: Mapping[int, str],
+    ) -> RankerReasons:
+        explains = tuple(ranking.explain for name, ranking in rankings.items() if name != "categories")
+        return cls(categories=index.categories, matches=matches, explains=explains, links=links)
+
+    def reasons(self, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        """Returns the reasons for each of these tools: those of the categories first, those of relations last."""
+        lines = self.categories.reasons_in(self.matches, positions)
+        for explain in self.explains:
+            lines = [(*before, *new) for before, new in zip(lines, explain(positions), strict=True)]
+        return [
+            (*line, self.links[position]) if position in self.links else line
+            for line, position in zip(lines, positions, strict=True)
+        ]
 
 
-def ranker_reasons(
-    index: CatalogIndex, rankings: Mapping[str, Ranking], matches: CategoryMatches, positions: Sequence[int]
-) -> list[tuple[str, ...]]:
-    """Returns the rankers' reasons for each of these tools, those of the categories first."""
-    lines = index.categories.reasons_in(matches, positions)
-    for name, ranking in rankings.items():
-        if name != "categories":
-            more = ranking.explain(positions)
-            lines = [(*before, *new) for before, new in zip(lines, more, strict=True)]
-    return lines
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """The values from which the reasons for the tools of a selection are made."""
+
+    catalog: Catalog
+    kind: Kind
+    core: frozenset[int]
+    """Positions of the core tools."""
+    pinned: frozenset[int]
+    """Positions of the pinned and the essential tools."""
+    essential: Mapping[str, str]
+    """Reasons for the essential tools, by name."""
+    defaults: frozenset[int]
+    """Positions of the tools of default categories, if nothing matched."""
+    of_rankers: RankerReasons | None
+    """None: no ranker scored the candidates."""
+
+    @classmethod
+    def of(cls, plan: SelectionPlan) -> Grounds:
+        kind = plan.pool.kind
+        scored = kind in ("scored", "listed")
+        return cls(
+            catalog=plan.view.catalog,
+            kind=kind,
+            core=frozenset(plan.core.tolist()),
+            pinned=frozenset(plan.pinned.tolist()),
+            essential=plan.query.essential,
+            defaults=frozenset(plan.pool.positions.tolist() if kind == "defaults" else ()),
+            of_rankers=RankerReasons.of(plan.index, plan.ranked.rankings, plan.pool.matches, plan.ranked.link_reasons)
+            if scored
+            else None,
+        )
+
+    def reasons(self, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        """Returns the reasons for the tools at these positions, selected or dropped."""
+        lines = [()] * len(positions) if self.of_rankers is None else self.of_rankers.reasons(positions)
+        return [self._reasons(position, line) for position, line in zip(positions, lines, strict=True)]
+
+    def _reasons(self, position: int, of_rankers: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns the reasons for one tool. `of_rankers`: those of the rankers."""
+        tool = self.catalog.tools[position]
+        if position in self.core:
+            return ("core: sent always",)
+        if position in self.pinned:
+            return (f"pinned: {self.essential.get(tool.name, 'asked for by name')}",)
+        if self.kind == "whole":
+            return ("the whole catalog fits",)
+        if position in self.defaults:
+            return (f"default category {tool.category}: nothing matched",)
+        return of_rankers
+
+
+def later(
+    reasons: Callable[[Sequence[int]], Sequence[tuple[str, ...]]], positions: Sequence[int]
+) -> list[LazySequence[str]]:
+    """Returns the reasons for the tools at these positions. They are made for all tools at once, when the first is read."""
+    lines = LazySequence(partial(reasons, positions))
+    return [LazySequence(partial(lines.__getitem__, number)) for number in range(len(positions))]
 
 
 def drops(plan: SelectionPlan) -> tuple[DroppedTool, ...]:
     """Returns every visible tool that was dropped: first the candidates, the best first, then all others in catalog order."""
-    return (*dropped_candidates(plan), *_dropped_before(plan))
+    return (*dropped_candidates(plan).tools(), *_dropped_before(plan))
 
 
-def dropped_candidates(plan: SelectionPlan, limit: int | None = None) -> list[DroppedTool]:
+def dropped_candidates(plan: SelectionPlan, limit: int | None = None) -> Cut:
     """Returns the candidates that were not selected, the best first."""
     ranked = plan.allotment.ranked
-    return _drops(plan, ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit])
+    return Cut.of(plan, ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit])
 
 
-def rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
-    """Returns the scores of some tools, rounded to four digits."""
-    values: list[float] = scores[np.array(positions, dtype=np.int64)].astype(np.float64).round(4).tolist()
+def rounded(scores: Floats) -> list[float]:
+    """Returns scores rounded to four digits."""
+    values: list[float] = scores.astype(np.float64).round(4).tolist()
     return values
 
 
@@ -133,7 +201,7 @@ def _stage(plan: SelectionPlan, position: int) -> tuple[str, str]:
         return drop.stage, drop.detail
     if OUTCOMES[plan.allotment.outcome[numbers[0]]] == "chosen":
         return "selected", ""
-    (drop,) = _drops(plan, numbers[:1])
+    (drop,) = Cut.of(plan, numbers[:1]).tools()
     return drop.stage, drop.detail
 
 
@@ -154,26 +222,55 @@ def _drop_before(plan: SelectionPlan, position: int) -> DroppedTool:
     return DroppedTool(name=plan.view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
 
 
-def _drops(plan: SelectionPlan, numbers: Ints) -> list[DroppedTool]:
-    """Returns the candidates with these numbers as dropped tools, each with the stage and the limit that dropped it."""
-    budget = plan.budget
-    details = {
-        "quota": f"its category has {plan.allotment.quota} places",
-        "max_tools": f"max_tools is {budget.max_tools}",
-        "provider_cap": f"the provider takes {budget.provider_cap}",
-    }
-    positions = plan.pool.positions[numbers]
-    stages = [_STAGES[code] for code in plan.allotment.outcome[numbers].tolist()]
-    sizes = plan.candidates.slim[numbers].tolist()
-    tools = plan.view.catalog.tools
-    return [
-        DroppedTool(
-            name=tools[position].name,
-            stage=stage,
-            detail=details.get(stage) or f"{size} tokens did not fit into {budget.max_tokens}",
-            score=score,
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    """Candidates that a limit dropped. The arrays have one value for each."""
+
+    catalog: Catalog
+    budget: Budget
+    quota: int | None
+    """The number of places of each category, if there is such a limit."""
+    positions: Ints
+    outcome: npt.NDArray[np.int8]
+    """Index of the limit in `OUTCOMES`."""
+    sizes: Ints
+    """Tokens of each slimmed definition."""
+    scores: Floats
+
+    @classmethod
+    def of(cls, plan: SelectionPlan, numbers: Ints) -> Cut:
+        """Returns the candidates with these numbers."""
+        positions = plan.pool.positions[numbers]
+        return cls(
+            catalog=plan.view.catalog,
+            budget=plan.budget,
+            quota=plan.allotment.quota,
+            positions=positions,
+            outcome=plan.allotment.outcome[numbers],
+            sizes=plan.candidates.slim[numbers],
+            scores=plan.scores[positions],
         )
-        for position, stage, size, score in zip(
-            positions.tolist(), stages, sizes, rounded(plan.scores, positions), strict=True
-        )
-    ]
+
+    def later(self) -> Sequence[DroppedTool]:
+        """Returns the dropped tools, which are made when they are first read."""
+        return LazySequence(self.tools) if len(self.positions) else ()
+
+    def tools(self) -> list[DroppedTool]:
+        """Returns the dropped tools, each with the stage and the limit that dropped it."""
+        details = {
+            "quota": f"its category has {self.quota} places",
+            "max_tools": f"max_tools is {self.budget.max_tools}",
+            "provider_cap": f"the provider takes {self.budget.provider_cap}",
+        }
+        stages = [_STAGES[code] for code in self.outcome.tolist()]
+        return [
+            DroppedTool(
+                name=self.catalog.tools[position].name,
+                stage=stage,
+                detail=details.get(stage) or f"{size} tokens did not fit into {self.budget.max_tokens}",
+                score=score,
+            )
+            for position, stage, size, score in zip(
+                self.positions.tolist(), stages, self.sizes.tolist(), rounded(self.scores), strict=True
+            )
+        ]

@@ -15,10 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
-from weakref import WeakKeyDictionary
-
-import numpy as np
-import numpy.typing as npt
 
 from toolcaddie.core.presets import LEXICAL
 from toolcaddie.core.selection import QueryWords
@@ -40,14 +36,8 @@ requests with and without a right tool have the same weight in all."""
 LOGIT_AT_THRESHOLD = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
 NO_HISTORY = 0.75
 """Value of `Features.covered` in a conversation: the words of earlier messages that a tool lacks prove nothing."""
-_DESCRIBED = 12
-"""The number of terms besides its name from which a tool counts as fully described."""
 _NAMES = 0.5
 """Share of full descriptions below which a catalog counts as one of names."""
-
-
-_described: WeakKeyDictionary[Postings, tuple[npt.NDArray[np.float32], float]] = WeakKeyDictionary()
-"""How far each tool of a catalog is described, 0 to 1, and the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,11 +142,7 @@ def doubt_of(
 
 
 def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situation:
-    if (described := _described.get(postings)) is None:
-        shares = np.minimum(postings.sizes() / _DESCRIBED, 1.0).astype(np.float32)
-        described = _described.setdefault(postings, (shares, float(shares.mean())))
-    shares, mean = described
-    if (mean if mask is None or not mask.any() else float(shares[mask].mean())) < _NAMES:
+    if postings.scope(mask if mask is None or mask.any() else None).described < _NAMES:
         return "names"
     return "single" if alone else "conversation"
 

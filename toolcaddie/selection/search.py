@@ -14,7 +14,7 @@ from toolcaddie.core.selection import QueryWords, SelectedTool, SelectionQuery
 from toolcaddie.ports import Visible
 from toolcaddie.selection.diversity import REORDERED, spread, worth_of
 from toolcaddie.selection.evidence import EvidenceReader
-from toolcaddie.selection.explain import ranker_reasons, rounded
+from toolcaddie.selection.explain import RankerReasons, later, rounded
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.index.links import Link
 from toolcaddie.selection.index.masks import visible_in
@@ -61,9 +61,8 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
     if giver is not None:
         best = np.concatenate([best[:_PLACE], [giver.giver], best[_PLACE:][best[_PLACE:] != giver.giver]])[:limit]
     positions = best.tolist()
-    reasons = ranker_reasons(index, scored.rankings, evidence.matches, positions)
-    if giver is not None:
-        reasons[_PLACE] = (*reasons[_PLACE], giver.reason)
+    links = {} if giver is None else {giver.giver: giver.reason}
+    reasons = RankerReasons.of(index, scored.rankings, evidence.matches, links).reasons
     tools = tuple(
         SelectedTool(
             tool=view.catalog.tools[position],
@@ -71,7 +70,9 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
             reasons=tool_reasons,
             core=bool(index.core[position]),
         )
-        for position, score, tool_reasons in zip(positions, rounded(scores, best), reasons, strict=True)
+        for position, score, tool_reasons in zip(
+            positions, rounded(scores[best]), later(reasons, positions), strict=True
+        )
     )
     return Ranked(tools=tools, fit=scored.fit, doubt=scored.doubt)
 

@@ -26,11 +26,12 @@ from toolcaddie.selection.diversity import REORDERED
 from toolcaddie.selection.evidence import Evidence, EvidenceReader
 from toolcaddie.selection.explain import (
     Explanation,
+    Grounds,
     dropped_candidates,
     drops,
     explanation,
     explanation_without_plan,
-    reasons,
+    later,
     rounded,
 )
 from toolcaddie.selection.factories import check_weights, ranker_factories
@@ -325,6 +326,9 @@ class Selector:
         matched = tuple(categories[i].name for i in plan.pool.matches.matched)
         with_tools = sorted({i for i in index.categories.category_of[plan.selected].tolist() if i >= 0})
         sizes = index.slim(array) if slim else index.full[array]
+        grounds = Grounds.of(plan)
+        # A whole selection serves many requests, and its reasons take no time.
+        reasons = grounds.reasons(positions) if plan.pool.kind == "whole" else later(grounds.reasons, positions)
         return Selection(
             tools=tuple(
                 SelectedTool(
@@ -336,13 +340,13 @@ class Selector:
                 )
                 for position, score, tool_reasons, core in zip(
                     positions,
-                    rounded(plan.scores, array),
-                    reasons(plan, positions),
+                    rounded(plan.scores[array]),
+                    reasons,
                     index.core[array].tolist(),
                     strict=True,
                 )
             ),
-            dropped=tuple(dropped_candidates(plan, DROPPED_LISTED)),
+            dropped=dropped_candidates(plan, DROPPED_LISTED).later(),
             categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in with_tools)))),
             matched=matched,
             no_match=plan.pool.no_match,

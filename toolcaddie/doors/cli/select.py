@@ -88,7 +88,7 @@ def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
                 "name": entry.tool.name,
                 "category": entry.tool.category,
                 "score": entry.score,
-                "reasons": entry.reasons,
+                "reasons": tuple(entry.reasons),
                 "core": entry.core,
             }
             for entry in selection.tools
@@ -97,7 +97,7 @@ def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
         "categories": selection.categories,
         "matched": selection.matched,
         "no_match": selection.no_match,
-        "dropped": selection.dropped,
+        "dropped": tuple(selection.dropped),
         "counts": {
             "catalog": selection.catalog_size,
             "selected": len(selection.tools),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -53,6 +54,7 @@ class Carried:
     """Tokens of each slimmed definition; -1: not computed yet."""
     rankers: Mapping[str, Ranker]
     links: Links | None = None
+    languages: CatalogLanguages | None = None
 
     @classmethod
     def nothing(cls, size: int) -> Carried:
@@ -83,7 +85,6 @@ class CatalogIndex:
         self.catalog = catalog
         self.size = len(catalog)
         self.categories = categories
-        self.groups = Groups(catalog)
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.core, self.full = carried.core, carried.full
         for position in carried.unknown.tolist():
@@ -100,14 +101,14 @@ class CatalogIndex:
         self._factories = factories
         self._rankers: dict[str, Ranker] = dict(carried.rankers)
         self._links = carried.links
-        self._languages: CatalogLanguages | None = None
+        self._languages = carried.languages
         self._lock = threading.Lock()
 
     def changed(self, change: CatalogChange) -> CatalogIndex:
         """Returns the index of the catalog after the change. It is equal to a new index, but only facts of new tools are
         computed."""
         with self._lock:
-            rankers, links = dict(self._rankers), self._links
+            rankers, links, languages = dict(self._rankers), self._links, self._languages
         following = {name: self._factories[name](change.after, ranker) for name, ranker in rankers.items()}
         carried = Carried(
             unknown=change.added,
@@ -116,9 +117,16 @@ class CatalogIndex:
             slim=_carried(self._slim, change, -1),
             rankers=following,
             links=None if links is None else links.changed(change),
+            languages=None if languages is None else languages.changed(change),
         )
         categories = self.categories.following(change.after)
         return CatalogIndex(change.after, categories, self._factories, core=self._core_flags, carried=carried)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The tools by category. Most requests need no groups, and sorting the tools takes longer than other parts of an index
+        that follows another."""
+        return Groups(self.catalog)
 
     def ranker(self, name: str) -> Ranker:
         """Returns the catalog's ranker of that name, made at first use."""

@@ -18,6 +18,8 @@ _MOST_TEXT = 8_000
 """The largest number of characters of a field that are read."""
 _SAMPLE = 400
 """The number of tools by which the languages of a catalog are recognised."""
+_MOST_CATALOGS = 64
+"""The number of catalogs whose languages are cached."""
 _SHARE = 0.15
 """Share of the descriptions that must be in a language for it to be one of the catalog's languages."""
 
@@ -69,9 +71,15 @@ def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
 
 def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
     """Returns the languages of a catalog's descriptions, the most frequent first; English if none is recognised."""
+    return _languages_of(tuple(tool.description for tool in catalog.tools[:_SAMPLE]))
+
+
+@lru_cache(maxsize=_MOST_CATALOGS)
+def _languages_of(descriptions: tuple[str, ...]) -> tuple[Language, ...]:
+    """Returns the languages of some descriptions. Cached, because most changes of a large catalog leave them as they are."""
     counts = dict.fromkeys(LANGUAGES, 0)
-    for tool in catalog.tools[:_SAMPLE]:
-        language = _language_of(tool.description[:_MOST_TEXT])
+    for description in descriptions:
+        language = _language_of(description[:_MOST_TEXT])
         if language is not None:
             counts[language] += 1
     enough = max(1.0, _SHARE * sum(counts.values()))

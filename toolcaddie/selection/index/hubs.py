@@ -7,9 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.ports import Visible
+from toolcaddie.selection.index.change import CatalogChange
+from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.util.bounded import Bounded
 
 Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 NEIGHBOURS = 10
 """The number of nearest tools whose mean cosine is the measure."""
@@ -19,15 +22,31 @@ _AT_ONCE = 2_048
 """The number of tools that are compared in one step, which limits memory."""
 _MOST_CACHED = 16
 """The number of sets of visible tools whose measures are cached."""
+_STALE = 1 / 16
+"""Share of the tools that may change until the measures of a large catalog are made again."""
 
 
 class Hubs:
-    """Measures for the rows of `matrix`, float32 [n, d]. They are made at first use for each set of visible tools. Safe for many
-    threads."""
+    """Measures for some rows. They are made at first use for each set of visible tools. Safe for many threads."""
 
-    def __init__(self, matrix: Floats) -> None:
-        self._matrix = matrix
+    def __init__(self, vectors: Vectors) -> None:
+        self._vectors = vectors
         self._cached: Bounded[bytes, Floats] = Bounded(_MOST_CACHED)
+        self._changed = 0
+        """The number of tools that have changed since the measures of all tools were made."""
+
+    def changed(self, vectors: Vectors, change: CatalogChange) -> Hubs:
+        """Returns the measures of the changed catalog. Those of a large one are measured with a sample, so the measures of tools
+        that stay are good enough until many tools have changed."""
+        after = Hubs(vectors)
+        changed = self._changed + len(change.added) + len(change.removed)
+        crowds = self._cached.peek(b"")
+        if crowds is not None and len(vectors) > 2 * _SAMPLE and changed <= _STALE * len(vectors):
+            carried = crowds[change.origin]
+            carried[change.added] = after._nearness(change.added, np.arange(len(vectors)))
+            after._cached.put(b"", carried)
+            after._changed = changed
+        return after
 
     def of(self, visible: Visible | None) -> Floats:
         """Returns the mean cosine of each row to its ten nearest visible rows, itself left out; 0 for hidden rows. Of thousands
@@ -39,18 +58,25 @@ class Hubs:
         return crowds
 
     def _measured(self, visible: Visible | None) -> Floats:
-        rows = np.arange(len(self._matrix)) if visible is None else np.flatnonzero(visible)
-        crowds = np.zeros(len(self._matrix), dtype=np.float32)
-        step = max(1, len(rows) // _SAMPLE)
-        some = self._matrix[rows[::step]]
-        count = max(1, min(NEIGHBOURS // step, len(some) - 1))
-        if len(some) < 2:
-            return crowds
+        rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
+        crowds = np.zeros(len(self._vectors), dtype=np.float32)
+        crowds[rows] = self._nearness(rows, rows)
+        return crowds
+
+    def _nearness(self, rows: Ints, among: Ints) -> Floats:
+        """Returns the mean cosine of these rows to their nearest rows in a sample of `among`. Both are sorted."""
+        nearness = np.zeros(len(rows), dtype=np.float32)
+        step = max(1, len(among) // _SAMPLE)
+        sampled = among[::step]
+        count = max(1, min(NEIGHBOURS // step, len(sampled) - 1))
+        if len(sampled) < 2:
+            return nearness
+        some = self._vectors.at(sampled).T
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
-            cosines = self._matrix[part] @ some.T
-            own = np.flatnonzero(np.arange(start, start + len(part)) % step == 0)
-            cosines[own, (start + own) // step] = -1.0  # a row is not its own neighbour
-            nearest = np.partition(cosines, -count, axis=1)[:, -count:]
-            crowds[part] = nearest.mean(axis=1)
-        return crowds
+            cosines = self._vectors.at(part) @ some
+            at = np.minimum(np.searchsorted(sampled, part), len(sampled) - 1)
+            own = np.flatnonzero(sampled[at] == part)
+            cosines[own, at[own]] = -1.0  # a row is not its own neighbour
+            nearness[start : start + len(part)] = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1)
+        return nearness

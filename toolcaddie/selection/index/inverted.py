@@ -29,8 +29,8 @@ class Table:
     """A sparse matrix. The entries of row i are at `starts[i] : starts[i + 1]` in `columns` and in each array of `values`."""
 
     starts: Longs
-    columns: Ints
-    """Column of each entry."""
+    columns: Ints | Longs
+    """Column of each entry. 64-bit in a transposed table, because `bincount` would convert them in each query."""
     values: tuple[Floats, ...] = ()
     """Arrays with a value for each entry. There may be several, such as two weights of a term; a method's `value` is the index of
     the one to use."""
@@ -51,7 +51,8 @@ class Table:
         order = np.argsort(self.columns, kind="stable")
         starts = np.zeros(width + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.columns, minlength=width), out=starts[1:])
-        return Table(starts=starts, columns=self.rows()[order], values=tuple(each[order] for each in self.values))
+        rows = self.rows()[order].astype(np.int64)
+        return Table(starts=starts, columns=rows, values=tuple(each[order] for each in self.values))
 
     def rows(self) -> Ints:
         """Returns the row of every entry."""
@@ -65,6 +66,27 @@ class Table:
         where = (starts - ends + counts).repeat(counts)
         where += np.arange(len(where))
         return where, counts
+
+    def picked(self, rows: Longs, value: int) -> tuple[Ints | Longs, Floats, Longs]:
+        """Returns the columns and one value of all entries of some rows, one row after the other, and the number of entries of
+        each row. It copies whole rows, which is faster than `gathered` if these are long."""
+        parts, counts = self._parts(rows)
+        columns, values = self.columns, self.values[value]
+        return (
+            np.concatenate([columns[part] for part in parts]),
+            np.concatenate([values[part] for part in parts]),
+            counts,
+        )
+
+    def columns_of(self, rows: Longs) -> Ints | Longs:
+        """Returns the columns of all entries of some rows."""
+        columns = self.columns
+        return np.concatenate([columns[part] for part in self._parts(rows)[0]])
+
+    def _parts(self, rows: Longs) -> tuple[list[slice], Longs]:
+        """Returns the entries of some rows as slices, at least one, and the number of entries of each row."""
+        starts, ends = self.starts[rows], self.starts[rows + 1]
+        return list(map(slice, starts.tolist(), ends.tolist())) or [slice(0)], ends - starts
 
     def of_rows(self, rows: Longs) -> Table:
         """Returns only these rows, in this order."""
@@ -96,6 +118,14 @@ class Table:
                 weighed *= weighed
             sums[rows] = np.add.reduceat(weighed, self.starts[rows] - begin)
         return sums
+
+    def weighed(self, worths: Doubles, value: int, *, squared: bool = False) -> Doubles:
+        """Returns for each row of `worths`, which has a worth for each column, and for each row of the table the sum over its
+        entries of value times worth; with `squared`, of the squared value times worth. Float64."""
+        values = self.values[value].astype(np.float64)
+        values = values * values if squared else values
+        rows = self.rows()
+        return np.stack([np.bincount(rows, values * each[self.columns], len(self)) for each in worths])
 
     def counted(self, rows: Bools | None, width: int) -> Longs:
         """Returns for each column the number of rows with an entry in it. `rows` has a flag for each row that counts; None:
@@ -144,23 +174,21 @@ class InvertedTable:
         table = self.early.above(self.late).of_rows(rows)
         return InvertedTable.of(replace(table, columns=columns[table.columns].astype(np.int32)), width)
 
-    def summed(self, worth: Floats, value: int = 0) -> Floats:
-        """Returns for each row the sum over its entries of value times the worth of the column. Fast if most columns have worth
-        0; otherwise use `totals`."""
-        columns = worth.nonzero()[0]
-        where, counts = self.by_column.gathered(columns)
-        weighed = self.by_column.values[value].take(where, mode="clip")
-        weighed *= worth[columns].repeat(counts)
-        sums = np.bincount(self.by_column.columns.take(where, mode="clip"), weighed, len(self.early))
+    def summed(self, columns: Longs, worths: Floats, value: int = 0) -> Floats:
+        """Returns for each row the sum over its entries in these columns of value times the worth of the column. The worths of a
+        column that is named twice add up. Fast if the columns are few; otherwise use `totals`."""
+        rows, values, counts = self.by_column.picked(columns, value)
+        values *= worths.repeat(counts)
+        sums = np.bincount(rows, values, len(self.early))
         if len(self.late):
-            weighed = self.late.values[value] * worth.take(self.late.columns, mode="clip")
-            sums = np.concatenate([sums, np.bincount(self.late.rows(), weighed, len(self.late))])
+            worth = np.bincount(columns, worths, self.width).astype(np.float32)
+            values = self.late.values[value] * worth.take(self.late.columns, mode="clip")
+            sums = np.concatenate([sums, np.bincount(self.late.rows(), values, len(self.late))])
         return sums.astype(np.float32)
 
     def shared(self, columns: Longs) -> Longs:
         """Returns for each row the number of these columns in which it has an entry."""
-        where, _ = self.by_column.gathered(columns)
-        counts = np.bincount(self.by_column.columns.take(where, mode="clip"), minlength=len(self.early))
+        counts = np.bincount(self.by_column.columns_of(columns), minlength=len(self.early))
         if len(self.late):
             is_column = np.zeros(self.width, dtype=np.bool_)
             is_column[columns] = True
@@ -174,6 +202,17 @@ class InvertedTable:
         early = self.early.totals(worth, value, squared=squared)
         late = self.late.totals(worth, value, squared=squared)
         return np.concatenate([early, late]) if len(late) else early
+
+    def weighed(self, columns: Longs, worths: Doubles, value: int, *, squared: bool = False) -> Doubles:
+        """Returns the same sums as `Table.weighed`, of these columns only, to which `worths` belong."""
+        rows, numbers, counts = self.by_column.picked(columns, value)
+        values = numbers.astype(np.float64) ** (2 if squared else 1)
+        early: Doubles = np.stack([np.bincount(rows, values * each.repeat(counts), len(self.early)) for each in worths])
+        if not len(self.late):
+            return early
+        all_worths = np.zeros((len(worths), self.width), dtype=np.float64)
+        all_worths[:, columns] = worths
+        return np.concatenate([early, self.late.weighed(all_worths, value, squared=squared)], axis=1)
 
     def counted(self, rows: Bools) -> Longs:
         """Returns for each column the number of rows with an entry in it. `rows` has a flag for each row that counts."""

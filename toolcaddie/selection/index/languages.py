@@ -13,6 +13,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
+from toolcaddie.selection.index.change import CatalogChange
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.languages.tables import LanguageTables, language_tables
 from toolcaddie.selection.stopwords import STOP_WORDS
@@ -21,6 +22,8 @@ from toolcaddie.util.replacing import replace
 
 _SAMPLE = 200
 """The largest number of visible tools by which the languages of a catalog are counted."""
+_STALE = 1 / 16
+"""Share of the tools that may change until the languages of a large catalog are counted again."""
 _MOST_CACHED = 64
 """The number of sets of visible tools whose languages are cached."""
 _SAME = 0.5
@@ -48,11 +51,21 @@ _RELATED: tuple[frozenset[str], ...] = (
 class CatalogLanguages:
     """Counts the languages of a catalog's visible tools, and reads requests. Safe for many threads."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, shares: Mapping[str, float] | None = None, changed: int = 0) -> None:
+        """`shares`: those of an earlier catalog, which differs in `changed` tools; None: they are counted."""
         self._catalog = catalog
         self._tables = language_tables()
-        self._whole = self._counted(None)
+        self._whole = self._counted(None) if shares is None else shares
+        self._changed = changed
         self._shares: Bounded[bytes, Mapping[str, float]] = Bounded(_MOST_CACHED)
+
+    def changed(self, change: CatalogChange) -> CatalogLanguages:
+        """Returns the languages of the changed catalog. A sample counts for a large one, so its languages are counted again only
+        after many changes."""
+        changed = self._changed + len(change.added) + len(change.removed)
+        if len(change.after) <= 2 * _SAMPLE or changed > _STALE * len(change.after):
+            return CatalogLanguages(change.after)
+        return CatalogLanguages(change.after, self._whole, changed)
 
     def read(self, words: QueryWords, mask: Visible | None) -> QueryWords:
         """Returns the words of a query with their language, and with `foreign` and `translations` if most visible tools are in

@@ -35,6 +35,7 @@ from toolcaddie.util.bounded import Bounded
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 K1 = 1.5
@@ -49,6 +50,11 @@ EVEN_COUNT = 1
 _PART = 0
 """Index of the only value of an entry in the table of names: the term's part in its word."""
 
+_TERMS_DESCRIBED = 12
+"""The number of terms besides its name from which a tool counts as fully described."""
+_SLIGHT = 2e-4
+"""The change of the rarity of a term, times the rarity, up to which the lengths of tools stay as they are. Among 25,000 tools it
+changes a length by less than one part in 100,000."""
 _MOST_SCOPES = 64
 """The largest number of sets of visible tools (masks) whose counts of terms (`Scope`) are cached."""
 _MOST_LOOSE = 64
@@ -74,6 +80,8 @@ class Scope:
     """Sum of the rarities of the words in each tool's name."""
     in_names: Bools
     """Flags of the terms that occur in the name of a visible tool."""
+    described: float
+    """Mean of how far the tools are described, 0 to 1: in a catalog of names, a common word proves little. 0 without tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,6 +114,58 @@ class QueryTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowSums:
+    """Sums over the terms of each row, from which the lengths of all tools follow when a tool is added or removed.
+
+    The rarity of a term is log(n + 1) - log(h + 0.5), if h of n tools have it. So the sum of the squares of even count times
+    rarity is a polynomial in log(n + 1), whose coefficients change only for tools with a term whose h has changed. Float64,
+    because changes add up.
+    """
+
+    terms: Doubles
+    """[3, rows]: the sum of the squared even counts, alone, times log(h + 0.5), and times the square of log(h + 0.5)."""
+    names: Doubles
+    """[2, rows]: the sum of the parts of the terms in the tool's name, alone and times log(h + 0.5)."""
+    having: Longs
+    """The h of each term that the sums are made with. For a term of thousands of tools, one tool more changes next to nothing
+    (`_SLIGHT`), but would change the sums of thousands of tools, so it is postponed until the change is larger."""
+
+    @classmethod
+    def of(cls, terms: Table, names: Table, having: Longs) -> RowSums:
+        logs = _log(having)
+        ones = np.ones(len(logs))
+        return cls(
+            having=having,
+            terms=terms.weighed(np.stack([ones, logs, logs * logs]), EVEN_COUNT, squared=True),
+            names=names.weighed(np.stack([ones, logs]), _PART),
+        )
+
+    def lengths(self, tools: int) -> Floats:
+        """Returns the Euclidean length of the even counts of each row, weighted by rarity among this number of tools."""
+        log = np.log(tools + 1)
+        squares = log * log * self.terms[0] - 2 * log * self.terms[1] + self.terms[2]
+        lengths: Floats = np.sqrt(np.maximum(squares, 1e-12)).astype(np.float32)
+        return lengths
+
+    def name_rarities(self, tools: int) -> Floats:
+        """Returns the sum of the rarities of the words in the name of each row."""
+        rarities: Floats = (np.log(tools + 1) * self.names[0] - self.names[1]).astype(np.float32)
+        return rarities
+
+    def joined(self, more: RowSums) -> RowSums:
+        """Returns these rows followed by others."""
+        return RowSums(
+            having=more.having,
+            terms=np.concatenate([self.terms, more.terms], axis=1),
+            names=np.concatenate([self.names, more.names], axis=1),
+        )
+
+    def only(self, rows: Longs, terms: Bools) -> RowSums:
+        """Returns the sums of some rows, all of whose terms are among those with a flag."""
+        return RowSums(terms=self.terms[:, rows], names=self.names[:, rows], having=self.having[terms])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TermIndex:
     """The words of a catalog's tools. A tool has the same row in both tables, and keeps it when other tools change."""
 
@@ -122,21 +182,23 @@ class TermIndex:
     """The number of tools that have each term."""
     in_names: Longs
     """The number of tools that have each term in their name."""
+    sums: RowSums
 
     @classmethod
     def of(cls, catalog: Catalog) -> TermIndex:
         """Returns the index of a catalog, made from all its tools."""
-        vocabulary: dict[str, int] = {}
         languages = catalog_languages(catalog)
-        terms, names = _entered(catalog.tools, catalog, languages, vocabulary)
+        terms, names, vocabulary = _entered(catalog.tools, catalog, languages, {})
+        having = terms.counted(None, len(vocabulary))
         return cls(
             languages=languages,
             vocabulary=vocabulary,
             terms=InvertedTable.of(terms, len(vocabulary)),
             names=InvertedTable.of(names, len(vocabulary)),
             rows=np.arange(len(catalog)),
-            having=terms.counted(None, len(vocabulary)),
+            having=having,
             in_names=names.counted(None, len(vocabulary)),
+            sums=RowSums.of(terms, names, having),
         )
 
     def changed(self, change: CatalogChange) -> TermIndex:
@@ -145,27 +207,27 @@ class TermIndex:
         languages = catalog_languages(catalog)
         if languages != self.languages:
             return TermIndex.of(catalog)  # every stem may be different
-        vocabulary = dict(self.vocabulary)
         new_tools = [catalog.tools[position] for position in added.tolist()]
-        terms, names = _entered(new_tools, catalog, languages, vocabulary)
+        terms, names, vocabulary = _entered(new_tools, catalog, languages, self.vocabulary)
         width = len(vocabulary)
-        vocabulary = vocabulary if width > len(self.vocabulary) else self.vocabulary
         removed_rows = self.rows[change.removed]
         rows = self.rows[change.origin]
         rows[added] = np.arange(len(self.terms), len(self.terms) + len(added))
         padding = np.zeros(width - len(self.vocabulary), dtype=np.int64)
+        gone = self.terms.entries(removed_rows).counted(None, width)
+        having = np.concatenate([self.having, padding]) + terms.counted(None, width) - gone
+        sums = self._recounted(having, len(rows))
         index = TermIndex(
             languages=languages,
             vocabulary=vocabulary,
             terms=self.terms.joined(terms, width),
             names=self.names.joined(names, width),
             rows=rows,
-            having=np.concatenate([self.having, padding])
-            + terms.counted(None, width)
-            - self.terms.entries(removed_rows).counted(None, width),
+            having=having,
             in_names=np.concatenate([self.in_names, padding])
             + names.counted(None, width)
             - self.names.entries(removed_rows).counted(None, width),
+            sums=sums.joined(RowSums.of(terms, names, sums.having)),
         )
         loose = len(index.terms) - len(rows) + len(index.terms.late)
         return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
@@ -176,6 +238,20 @@ class TermIndex:
         return (
             None if len(self.terms) == len(self.rows) and (self.rows == np.arange(len(self.rows))).all() else self.rows
         )
+
+    def _recounted(self, having: Longs, tools: int) -> RowSums:
+        """Returns the sums of the rows after the number of tools that have each term became `having`, of `tools` in all."""
+        known = self.sums.having
+        changed = np.flatnonzero(known != having[: len(known)])
+        old, new = _log(known[changed]), _log(having[changed])
+        large = np.abs(new - old) * (np.log(tools + 1) - new) > _SLIGHT
+        changed, old, new = changed[large], old[large], new[large]
+        terms, names, counted = self.sums.terms.copy(), self.sums.names.copy(), having.copy()
+        counted[: len(known)] = known
+        counted[changed] = having[changed]
+        terms[1:] += self.terms.weighed(changed, np.stack([new - old, new**2 - old**2]), EVEN_COUNT, squared=True)
+        names[1:] += self.names.weighed(changed, (new - old)[None], _PART)
+        return RowSums(terms=terms, names=names, having=counted)
 
     def _compact(self) -> TermIndex:
         """Returns the index without the rows and terms of removed tools, and with all rows early."""
@@ -190,6 +266,7 @@ class TermIndex:
             rows=np.arange(len(self.rows)),
             having=self.having[used],
             in_names=self.in_names[used],
+            sums=self.sums.only(self.rows, used),
         )
 
 
@@ -204,6 +281,7 @@ class Postings:
         self.has_unused_terms = bool((term_index.having == 0).any())
         """True if the vocabulary has terms that only removed tools had."""
         self._rows = term_index.by_position
+        self._described = np.minimum(self.sizes() / _TERMS_DESCRIBED, 1.0)
         self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
         self._latest: tuple[QueryWords, QueryTerms] | None = None
@@ -214,11 +292,11 @@ class Postings:
 
     def summed(self, ids: Longs, weights: Floats, value: int = STRENGTH) -> Floats:
         """Returns for each tool the sum over these terms of value times weight. `value`: `STRENGTH` or `EVEN_COUNT`."""
-        return self._placed(self.term_index.terms.summed(self._worth(ids, weights), value))
+        return self._placed(self.term_index.terms.summed(ids, weights, value))
 
     def name_sums(self, ids: Longs, weights: Floats) -> Floats:
         """Returns for each tool the sum over these terms in its name of the term's part in its word times the weight."""
-        return self._placed(self.term_index.names.summed(self._worth(ids, weights)))
+        return self._placed(self.term_index.names.summed(ids, weights))
 
     def terms_of(self, positions: Sequence[int]) -> Table:
         """Returns a table of the terms of some tools, with a row for each tool and the values `STRENGTH` and `EVEN_COUNT`."""
@@ -289,10 +367,6 @@ class Postings:
             total += weight
         return matched / total if total else 0.0
 
-    def _worth(self, ids: Longs, weights: Floats) -> Floats:
-        """Returns the worth of each term; the weights of a repeated term add up."""
-        return np.bincount(ids, weights, self.term_index.terms.width).astype(np.float32)
-
     def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Returns values by position, from values by row."""
         return values if self._rows is None else values[self._rows]
@@ -309,23 +383,36 @@ class Postings:
                 term_index.names.counted(visible_rows),
                 int(mask.sum()),
             )
-        rarity = np.log1p((visible - having + 0.5) / (having + 0.5)).astype(np.float32)
-        squares = self._placed(term_index.terms.totals(rarity, EVEN_COUNT, squared=True))
-        names = self._placed(term_index.names.totals(rarity, _PART))
+        rarity = (np.log(visible + 1) - _log(having)).astype(np.float32)
+        if mask is None:
+            lengths, names = term_index.sums.lengths(visible), term_index.sums.name_rarities(visible)
+        else:
+            lengths = np.sqrt(np.maximum(term_index.terms.totals(rarity, EVEN_COUNT, squared=True), np.float32(1e-12)))
+            names = term_index.names.totals(rarity, _PART)
         return Scope(
             having=having.astype(np.int32),
             rarity=rarity,
             rarest=float(np.log1p((visible + 0.5) / 0.5)),
-            lengths=np.sqrt(np.maximum(squares, np.float32(1e-12))),
-            names=np.maximum(names, np.float32(1e-6)),
+            lengths=self._placed(lengths),
+            names=np.maximum(self._placed(names), np.float32(1e-6)),
             in_names=in_names > 0,
+            described=float((self._described if mask is None else self._described[mask]).mean()) if visible else 0.0,
         )
+
+
+def _log(having: Longs) -> Doubles:
+    """Returns the part of the rarity of terms that depends on the number of tools that have them."""
+    logs: Doubles = np.log(having + 0.5)
+    return logs
 
 
 def _entered(
     tools: Iterable[Tool], catalog: Catalog, languages: Sequence[Language], vocabulary: dict[str, int]
-) -> tuple[Table, Table]:
-    """Returns a table of the terms of these tools, and one of the terms of their names. Adds new terms to `vocabulary`."""
+) -> tuple[Table, Table, dict[str, int]]:
+    """Returns a table of the terms of these tools, one of the terms of their names, and the vocabulary with their terms, which is
+    the given one if it has them all."""
+    more: dict[str, int] = {}
+    known = len(vocabulary)
     counts: list[int] = []
     columns: list[int] = []
     strengths: list[float] = []
@@ -345,7 +432,9 @@ def _entered(
             times = NAME_COUNTS if field.name == "name" else 1.0
             for stems, count in Counter(stems_of(field_words, languages)).items():
                 for stem in stems:
-                    term = vocabulary.setdefault(stem, len(vocabulary))
+                    term = vocabulary.get(stem, -1)
+                    if term < 0:
+                        term = more.setdefault(stem, known + len(more))
                     strength[term] = strength.get(term, 0.0) + scale * count
                     even[term] = even.get(term, 0.0) + times * count
                     if field.name == "name":
@@ -360,7 +449,7 @@ def _entered(
     raw, even_counts = np.array(strengths, dtype=np.float32), 1 + np.log(np.array(evens, dtype=np.float32))
     saturated = raw * (K1 + 1) / (raw + K1)
     whole = Table.of(counts, columns, saturated, even_counts)
-    return whole, Table.of(name_counts, name_columns, parts)
+    return whole, Table.of(name_counts, name_columns, parts), {**vocabulary, **more} if more else vocabulary
 
 
 def best_terms(

@@ -26,7 +26,33 @@ _WIDENED = 1.5
 _LEAST_VISIBLE = 0.25
 """The least share of visible rows for which the graph is used; with fewer, comparing all rows is faster."""
 
+_MOST_LOOSE = 64
+"""The matrix is made again when removed and late rows are more than this number plus `_LOOSE_SHARE` of all rows."""
+_LOOSE_SHARE = 1 / 16
+
 log = Logger(__name__)
+
+
+class _Matrix:
+    """A matrix, float32 [n, d], and its graph as soon as it is built, which is only done for more than `most` rows."""
+
+    def __init__(self, rows: Floats, most: int) -> None:
+        self.rows = np.ascontiguousarray(rows, dtype=np.float32)
+        self.graph: Graph | None = None
+        self._builder: threading.Thread | None = None
+        if len(rows) > most:
+            self._builder = threading.Thread(target=self._build, name="toolcaddie-graph", daemon=True)
+            self._builder.start()
+
+    def wait(self) -> None:
+        if self._builder is not None:
+            self._builder.join()
+
+    def _build(self) -> None:
+        self.graph = graph_of(self.rows)
+        if self.graph is None:
+            hint = "pip install 'toolcaddie[vectors]' makes the search of this catalog faster"
+            log.info("vectors_all_compared", rows=len(self.rows), hint=hint)
 
 
 class Vectors:
@@ -35,23 +61,56 @@ class Vectors:
     With more than `most` rows, the package usearch finds the nearest rows (HNSW, Malkov and Yashunin 2016) if it is installed.
     The graph of 100,000 rows takes a minute or two, so it is built in another thread. Until it is ready, and without the package,
     all rows are compared.
+
+    Vectors never change; `changed` returns others, which share the matrix and its graph and have few more rows (`late`).
     """
 
     def __init__(self, matrix: Floats, *, most: int = MOST_BY_MULTIPLICATION) -> None:
-        self._matrix = np.ascontiguousarray(matrix, dtype=np.float32)
-        self._graph: Graph | None = None
-        self._builder: threading.Thread | None = None
-        if len(matrix) > most:
-            self._builder = threading.Thread(target=self._build, name="toolcaddie-graph", daemon=True)
-            self._builder.start()
+        self._begin(_Matrix(matrix, most), np.asarray(matrix[:0], dtype=np.float32), None, most)
+
+    def _begin(self, early: _Matrix, late: Floats, places: Ints | None, most: int) -> None:
+        """Sets all attributes of a new object. `changed` uses this too, so it is not part of `__init__`."""
+        self._early = early
+        self._late = late
+        self._places = places
+        """Place of each row in the matrix, or behind it in `late`; None: the rows are those of the matrix."""
+        self._most = most
+
+    def changed(self, origin: Ints, added: Floats) -> Vectors:
+        """Returns the rows at these positions; where `origin` is -1, the next row of `added`."""
+        late = np.concatenate([self._late, added])
+        total = len(self._early.rows) + len(late)
+        places = origin.copy() if self._places is None else self._places[origin]
+        places[origin < 0] = np.arange(total - len(added), total)
+        after = object.__new__(Vectors)
+        after._begin(self._early, late, places, self._most)
+        loose = total - len(places) + len(late)
+        if loose <= _MOST_LOOSE + _LOOSE_SHARE * len(places):
+            return after
+        return Vectors(after.at(np.arange(len(places))), most=self._most)
 
     def __len__(self) -> int:
-        return len(self._matrix)
+        return len(self._early.rows) if self._places is None else len(self._places)
 
     def wait(self) -> None:
         """Waits until the graph is built; returns at once if the matrix needs none."""
-        if self._builder is not None:
-            self._builder.join()
+        self._early.wait()
+
+    def at(self, positions: Ints | slice) -> Floats:
+        """Returns some rows."""
+        early = self._early.rows
+        if self._places is None:
+            rows: Floats = early[positions]
+            return rows
+        places = self._places[positions]
+        rows = (
+            early[np.minimum(places, len(early) - 1)]
+            if len(early)
+            else np.empty((len(places), early.shape[1]), np.float32)
+        )
+        is_late = places >= len(early)
+        rows[is_late] = self._late[places[is_late] - len(early)]
+        return rows
 
     def cosines(self, query: Floats, mask: Visible | None = None) -> Floats:
         """Returns the cosines of a query of shape [d] and length 1 to all rows, float32 [n]; for m queries, [m, d] gives [m, n].
@@ -60,15 +119,9 @@ class Vectors:
         and all others have 0.
         """
         queries = np.atleast_2d(np.asarray(query, dtype=np.float32))
-        cosines = self._of(queries, self._graph, mask)
+        cosines = self._of(queries, self._early.graph, mask)
         row: Floats = cosines if np.ndim(query) == 2 else cosines[0]
         return row
-
-    def _build(self) -> None:
-        self._graph = graph_of(self._matrix)
-        if self._graph is None:
-            hint = "pip install 'toolcaddie[vectors]' makes the search of this catalog faster"
-            log.info("vectors_all_compared", rows=len(self._matrix), hint=hint)
 
     def _of(self, queries: Floats, graph: Graph | None, mask: Visible | None) -> Floats:
         """Returns the cosines of several queries to all rows, by the graph if there is one."""
@@ -79,21 +132,38 @@ class Vectors:
     def _all(self, queries: Floats, mask: Visible | None) -> Floats:
         """Returns the cosines of several queries to all rows, by multiplication."""
         # One query at a time: one product of all queries takes four times as long, because it reads the matrix by columns.
-        cosines: Floats = np.stack([self._matrix @ query for query in queries])
+        cosines: Floats = np.stack([self._placed(self._early.rows @ query, self._late @ query) for query in queries])
         if mask is not None:
             cosines[:, ~mask] = 0.0
         return cosines
 
+    def _placed(self, early: Floats, late: Floats) -> Floats:
+        """Returns values in the order of the rows, from those of the matrix and of the late rows."""
+        return early if self._places is None else np.concatenate([early, late])[self._places]
+
     def _one(self, graph: Graph, query: Floats, mask: Visible | None) -> Floats:
-        """Returns the cosines of one query: exact for the rows that the graph finds, and 0 for all others. If the graph finds too
-        few visible rows, all rows are compared."""
-        rows = _rows(graph, query, mask)
-        cosines: Floats = np.zeros(len(self._matrix), dtype=np.float32)
+        """Returns the cosines of one query: exact for the rows that the graph finds and for late rows, and 0 for all others. If
+        the graph finds too few visible rows, all rows are compared."""
+        matrix = self._early.rows
+        shown = None if mask is None else self._shown(mask)
+        rows = _rows(graph, query, shown)
         if rows is None:
-            cosines[:] = self._all(query[None], mask)[0]
-        else:
-            cosines[rows] = self._matrix[rows] @ query
+            compared: Floats = self._all(query[None], mask)[0]
+            return compared
+        early: Floats = np.zeros(len(matrix), dtype=np.float32)
+        early[rows] = matrix[rows] @ query
+        cosines = self._placed(early, self._late @ query)
+        if mask is not None:
+            cosines[~mask] = 0.0
         return cosines
+
+    def _shown(self, mask: Visible) -> Visible:
+        """Returns a flag for each row of the matrix: True if it is visible; removed rows are not."""
+        if self._places is None:
+            return mask
+        shown = np.zeros(len(self._early.rows) + len(self._late), dtype=np.bool_)
+        shown[self._places] = mask
+        return shown[: len(self._early.rows)]
 
 
 def _rows(graph: Graph, query: Floats, mask: Visible | None) -> Ints | None:

@@ -45,9 +45,6 @@ _UNREAD = 6.0
 """Factor on the weight for a request whose words have no translations, so that they prove nothing but names."""
 _MOST_PARAMETERS = 12
 """The largest number of parameters whose names are embedded."""
-_TERMS_DESCRIBED = 12
-"""The number of terms besides its name from which a tool counts as fully described. If tools have only names, a common word
-proves little."""
 _TALK = 0.4
 """The least cosine of the best tool for a request of stop words alone: "how old are you" fits a tool that tells the bot's age,
 but "yes, do it" fits no tool by itself."""
@@ -122,9 +119,9 @@ class Embedding:
         name: str = "embedding",
         belief: Belief = MODEL,
         is_worded: Callable[[str], bool] = _always,
-        vectors: Floats | None = None,
+        following: tuple[Vectors, Hubs] | None = None,
     ) -> None:
-        """Embeds the tools, unless `vectors` has their vectors. `is_worded` returns True for a text that the embedder can
+        """Embeds the tools, unless `following` has their vectors. `is_worded` returns True for a text that the embedder can
         read."""
         self.name = name
         self._catalog = catalog
@@ -132,17 +129,16 @@ class Embedding:
         self._postings = postings
         self._belief = belief
         self._is_worded = is_worded
-        self._vectors = vectors_of(catalog.tools, embedder, belief) if vectors is None else vectors
-        self._rows = Vectors(self._vectors)
-        self._hubs = Hubs(self._vectors)
-        self._terms = postings.sizes()
+        if following is None:
+            vectors = Vectors(vectors_of(catalog.tools, embedder, belief))
+            following = vectors, Hubs(vectors)
+        self._vectors, self._hubs = following
 
     def following(self, catalog: Catalog) -> Embedding:
         """Returns the ranker of a catalog that differs in few tools; only new tools are embedded."""
         change = change_between(self._catalog, catalog)
         added = [catalog.tools[position] for position in change.added.tolist()]
-        vectors = self._vectors[np.maximum(change.origin, 0)]
-        vectors[change.added] = vectors_of(added, self._embedder, self._belief)
+        vectors = self._vectors.changed(change.origin, vectors_of(added, self._embedder, self._belief))
         return Embedding(
             catalog,
             postings_of(catalog, self._postings),
@@ -150,7 +146,7 @@ class Embedding:
             name=self.name,
             belief=self._belief,
             is_worded=self._is_worded,
-            vectors=vectors,
+            following=(vectors, self._hubs.changed(vectors, change)),
         )
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
@@ -172,8 +168,8 @@ class Embedding:
             return None
         vectors = _floats(request_vectors(self._embedder, [text for text, _ in texts]))
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
-        cosines = self._rows.cosines(request, visible)
-        current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
+        cosines = self._vectors.cosines(request, visible)
+        current = cosines if len(texts) == 1 else self._vectors.cosines(vectors[0], visible)
         crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub) if words.foreign else None
         if crowds is not None:
             cosines = cosines - crowds
@@ -197,7 +193,7 @@ class Embedding:
         if not len(rows):
             return np.float32(0.0)
         some = rows[:: max(1, len(rows) // _SAMPLE)]
-        cosines = self._vectors[some] @ request
+        cosines = self._vectors.at(some) @ request
         return np.float32(np.median(cosines if crowds is None else cosines - crowds[some]))
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
@@ -215,9 +211,7 @@ class Embedding:
     def _doubt(self, query_terms: QueryTerms, visible: Visible | None) -> float:
         """Returns the weight for a request of which the words say little, less what they are certain of."""
         scope = self._postings.scope(visible)
-        terms = self._terms if visible is None else self._terms[visible]
-        described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
-        doubt = 1 - self._belief.sure * described * certainty(self._postings, query_terms, scope, visible)
+        doubt = 1 - self._belief.sure * scope.described * certainty(self._postings, query_terms, scope, visible)
         return self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
