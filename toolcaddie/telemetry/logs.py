@@ -177,10 +177,6 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-_STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
-"""Events that are logged at level debug only."""
-
-
 class StructlogSink:
     """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between.
 
@@ -191,7 +187,7 @@ class StructlogSink:
         self._logger_override = logger
         self._bound: Any = None
         self._bound_config: Any = None
-        self._lines: Mapping[type, Callable[[Any], None]] = {
+        self.receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
             ToolsSelected: self._selected,
@@ -210,7 +206,7 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self._lines)
+        self.takes = frozenset(self.receivers)
 
     @property
     def _log(self) -> Any:
@@ -224,8 +220,8 @@ class StructlogSink:
         return self._bound
 
     async def emit(self, event: RunEvent) -> None:
-        line = self._lines.get(type(event))
-        if line is not None and (type(event) not in _STEPS or self._shows_steps()):
+        line = self.receivers.get(type(event))
+        if line is not None:
             line(event)
 
     def _shows_steps(self) -> bool:
@@ -234,6 +230,8 @@ class StructlogSink:
         return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
     def _started(self, event: RunStarted) -> None:
+        if not self._shows_steps():
+            return
         self._log.debug(
             "run_started",
             run=event.run_id,
@@ -279,6 +277,8 @@ class StructlogSink:
 
     def _delivered(self, event: ToolsDelivered) -> None:
         """Logs the delivery, the way in which the selected tools are sent to the model."""
+        if not self._shows_steps():
+            return
         delivery = event.delivery
         # `told`: names of the tools that a message announces to the model (`Delivery.added`). The field is not called `added`,
         # because `added` is a number in the line `meta_tool`.
@@ -296,6 +296,8 @@ class StructlogSink:
         )
 
     def _answered(self, event: ModelAnswered) -> None:
+        if not self._shows_steps():
+            return
         self._log.debug(
             "model_answered",
             run=event.run_id,
