@@ -49,6 +49,11 @@ class ModelPage:
 # ---------------------------------------------------------------- at a door
 
 
+_NO_TOOLS = (b"null", b"[]")
+"""The field `tools` of a request without tools."""
+_NO_TOOLS_SIZE = max(map(len, _NO_TOOLS))
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """The top-level fields of a request as bytes. A door decodes only the fields that decide where the request goes, because in
@@ -62,7 +67,8 @@ class Envelope:
 
     @property
     def has_tools(self) -> bool:
-        return self.tools not in (b"null", b"[]")
+        raw = self.fields.get("tools")
+        return raw is not None and (memoryview(raw).nbytes > _NO_TOOLS_SIZE or bytes(raw) not in _NO_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
