@@ -71,8 +71,7 @@ class Envelope:
         return raw is not None and (memoryview(raw).nbytes > _NO_TOOLS_SIZE or bytes(raw) not in _NO_TOOLS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoorRequest:
+class DoorRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A client's request in our types. The tools are read separately, because clients repeat the same list and a door caches
     it."""
 
@@ -81,11 +80,11 @@ class DoorRequest:
     tool_choice: Any = None
     """Same as `ModelRequest.tool_choice`."""
     stream: bool = False
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """All other fields, unchanged."""
     tools: tuple[Tool, ...] = ()
     """Tools whose definitions are among the messages. On most wires, all tools are in a field of their own."""
-    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    own_forms: Mapping[str, JsonObject] = msgspec.field(default_factory=dict)
     """`Tool.own_form` of the client's tools that have one, by name."""
 
 
