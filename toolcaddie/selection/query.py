@@ -10,9 +10,9 @@ import re
 import threading
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import Stemmer
 
 from toolcaddie.core.message import Message
@@ -46,8 +46,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENT = re.compile("[\u0300-\u036f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(msgspec.Struct, frozen=True, kw_only=True):
     """A word of a query: its stems, its spelling and its weight."""
 
     stems: tuple[str, ...]
@@ -61,8 +60,7 @@ class Term:
     """True unless the word is a stop word in the language of each message that contains it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The terms of a query, each once, and its messages."""
 
     terms: tuple[Term, ...]

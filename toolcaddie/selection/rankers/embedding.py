@@ -30,7 +30,7 @@ from toolcaddie.ports import (
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
-from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
+from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
@@ -201,8 +201,8 @@ class Embedding:
             own = self._belief.weight if words.foreign < 1 else 0.0
             foreign = self._belief.foreign * (_UNREAD if words.language == OTHER else 1.0)
             return words.foreign * foreign + (1 - words.foreign) * own
-        query_terms, scope = self._postings.query_terms(words), self._postings.scope(visible)
-        doubt = 1 - self._belief.sure * scope.described * certainty(self._postings, query_terms, scope, visible)
+        query_terms = self._postings.query_terms(words, visible)
+        doubt = 1 - self._belief.sure * query_terms.scope.described * certainty(self._postings, query_terms, visible)
         return self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
@@ -270,29 +270,26 @@ def vectors_of(tools: Sequence[Tool], embedder: Embedder, belief: Belief) -> Flo
     return mixed
 
 
-def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:
+def certainty(postings: Postings, query_terms: QueryTerms, mask: Visible | None) -> float:
     """Returns how certain the words of a request are to find the right tool, 0 to 1.
 
     It is the highest cosine between the words of the request and those of a tool, weighted by rarity, including words that the
     catalog does not have. It is lower if other tools are nearly as good, and 0 if many are. Tools with short texts count as if
     their texts were longer.
     """
-    terms = query_terms.reading.terms
     if not len(query_terms.ids) or not postings.size:
         return 0.0
-    term_weights = np.array([term.weight for term in terms], dtype=np.float32)
-    rarity = np.full(len(terms), scope.rarest, dtype=np.float32)
-    in_catalog = scope.having[query_terms.ids] > 0
-    rarity[query_terms.term[in_catalog]] = scope.rarity[query_terms.ids[in_catalog]]
-    weights = term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids] ** 2
-    shared = postings.summed(query_terms.ids, np.where(in_catalog, weights, 0.0).astype(np.float32), value=EVEN_COUNT)
-    if mask is not None:
-        shared[~mask] = 0.0
-    lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
-    query_length = float(np.sqrt(((term_weights * rarity) ** 2).sum()))
+    scope, known = query_terms.scope, query_terms.visible
+    rarity = np.full(len(query_terms.term_weights), scope.rarest, dtype=np.float32)
+    rarity[query_terms.term[known]] = query_terms.rarity[known]
+    query_length = float(np.sqrt(np.square(query_terms.term_weights * rarity).sum()))
     if not query_length:
         return 0.0
-    cosines = shared / lengths / query_length
+    weights = query_terms.weights * np.square(query_terms.rarity) * known
+    cosines = postings.summed(query_terms.ids, weights, value=EVEN_COUNT) / scope.long_lengths
+    cosines /= np.float32(query_length)
+    if mask is not None:
+        cosines[~mask] = 0.0
     best = float(cosines.max())
     return best * _ahead(cosines, best) if best > 0 else 0.0
 

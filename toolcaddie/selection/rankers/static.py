@@ -7,6 +7,7 @@ vectors. Words are cut into the pieces of that model (WordPiece, Schuster and Na
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 import zlib
@@ -121,8 +122,8 @@ class WordTable:
         numbers = list(self._pieces_of(word))
         if not numbers:
             return _UNKNOWN_IMPORTANCE
-        lengths = self._scales[numbers] * np.linalg.norm(self._rows[numbers].astype(np.float32), axis=1)
-        return float(np.linalg.norm(lengths))
+        squares = (self._rows[numbers].astype(np.float32) ** 2).sum(axis=1)
+        return math.sqrt((self._scales[numbers] ** 2 * squares).sum())
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """Returns the numbers of the pieces of a word; none if the table lacks a piece for some part of the word."""
