@@ -7,9 +7,9 @@ the catalog.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +25,7 @@ Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
 scores; tools by score; tools of default categories because nothing matched; none at all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
+class Pool(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The candidates. `positions`, `priority` and `group` have one value for each candidate; the other arrays one for each
     group."""
 

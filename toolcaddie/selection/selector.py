@@ -108,7 +108,7 @@ class Selector:
             selection = replace(index.whole_selections[key], seconds=self._clock() - started)
             _log_selected(selection)
             return selection
-        plan = self._plan(index, view, query, budget)
+        plan = self._plan(index, view, query, budget, ordered=DROPPED_LISTED)
         selection = self._selection(plan, started)
         index.used = True
         if key is not None and plan.pool.kind == "whole" and len(index.whole_selections) < _MOST_WHOLE:
@@ -167,9 +167,11 @@ class Selector:
         categories = Categories(catalog, match=self.settings.match, related_depth=self.settings.related_depth)
         return CatalogIndex(catalog, categories, self._factories, core=self._core)
 
-    def _plan(self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget) -> SelectionPlan:
+    def _plan(
+        self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, *, ordered: int | None = None
+    ) -> SelectionPlan:
         """Returns the plan of a selection: the tools that must be sent, the candidates, and the allotment of the rest of the
-        budget."""
+        budget. `ordered`: the number of dropped candidates whose order is asked for; None: that of all."""
         visible = all_visible(view)
         already_sent = np.zeros(index.size, dtype=np.bool_)
         already_sent[positions_of(view, query.exclude)] = True
@@ -194,7 +196,7 @@ class Selector:
         candidates = _candidates(index, ranked.pool, already_sent, sized=budget.max_tokens is not None)
         capacity = capacity_of(view, index, query, budget, always, pinned, whole=whole)
         policy = "ranked" if whole else budget.policy
-        allotment = allot(candidates, capacity, policy=policy, redistribute=budget.redistribute)
+        allotment = allot(candidates, capacity, policy=policy, redistribute=budget.redistribute, ordered=ordered)
         return SelectionPlan(
             view=view,
             query=query,

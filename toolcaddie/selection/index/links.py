@@ -405,9 +405,12 @@ def lifted(
 
 def best_positions(scores: Floats, most: int) -> list[int]:
     """Returns the positions of at most `most` tools with the highest scores, the best first, without tools of score 0."""
-    near = np.arange(len(scores)) if len(scores) <= most else np.argpartition(-scores, most)[:most]
-    ordered = near[np.argsort(-scores[near], kind="stable")]
-    return [position for position in ordered.tolist() if scores[position] > 0]
+    for least in (0.5 * scores.max(initial=0.0), 0.0):  # few tools are that good, which saves looking at all
+        near = np.flatnonzero(scores > least)
+        if len(near) >= most:
+            break
+    best: list[int] = near[np.argsort(-scores[near], kind="stable")][:most].tolist()
+    return best
 
 
 def _thing(parameter: str) -> tuple[str, ...] | None:

@@ -36,6 +36,7 @@ from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
 Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 _MOST_TEXT = 2_000
 """The largest number of characters of a description that are embedded; models read a few hundred words."""
@@ -167,15 +168,15 @@ class Embedding:
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._vectors.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._vectors.cosines(vectors[0], visible)
+        nearest = min(1.0, max(0.0, float(current.max())))
         crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub) if words.foreign else None
+        near: Floats = cosines - self._usual(cosines, request, visible, crowds)
         if crowds is not None:
-            cosines = cosines - crowds
-        near: Floats = np.maximum(cosines - self._usual(request, visible, crowds), np.float32(0.0))
+            near -= crowds
         near[near < _ROUNDING] = 0.0
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
-        nearest = min(1.0, max(0.0, float(current.max())))
         said = words.translations[0][0] if words.translations else texts[0][0]
         talk = not content_words(said[:_MOST_TEXT], "english")
         if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
@@ -183,15 +184,14 @@ class Embedding:
         near *= np.float32(nearest / best)
         return near
 
-    def _usual(self, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
+    def _usual(self, cosines: Floats, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
         """Returns the cosine of the median visible tool, less what `crowds` has for each; if there are thousands, the median of
-        an even sample."""
-        rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
-        if not len(rows):
-            return np.float32(0.0)
-        some = rows[:: max(1, len(rows) // _SAMPLE)]
-        cosines = self._vectors.at(some) @ request
-        return np.float32(np.median(cosines if crowds is None else cosines - crowds[some]))
+        an even sample. `cosines`: those of all tools, or of the nearest ones if there is a graph."""
+        total = len(cosines) if visible is None else int(visible.sum())
+        step = max(1, total // _SAMPLE)
+        some: Ints | slice = slice(None, None, step) if visible is None else np.flatnonzero(visible)[::step]
+        sample = self._vectors.at(some) @ request if self._vectors.has_graph else cosines[some]
+        return _median(sample if crowds is None else sample - crowds[some])
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
@@ -301,6 +301,15 @@ def _ahead(cosines: Floats, best: float) -> float:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])
     return min(1.0, max(0.0, (1 - crowd / best - _LEAST_AHEAD) / (_AHEAD - _LEAST_AHEAD)))
+
+
+def _median(values: Floats) -> np.float32:
+    """Returns the median of some values, 0 if there are none, in a fifth of the time of `np.median`."""
+    if not len(values):
+        return np.float32(0.0)
+    middle = len(values) // 2
+    parted = np.partition(values, (max(0, middle - 1), middle))
+    return np.float32(parted[middle] if len(values) % 2 else (parted[middle - 1] + parted[middle]) / 2)
 
 
 def _unit(rows: Floats) -> Floats:
