@@ -134,7 +134,8 @@ def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | 
     total = sum(factors.values())
     by_words = np.zeros(len(next(iter(by_ranker.values()), ())), dtype=np.float32)
     for name, factor in factors.items():
-        by_words += by_ranker[name] * np.float32(factor / total if total else 0.0)
+        if name != "categories" or signals.matched:  # otherwise all categories score 0
+            by_words += by_ranker[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, by_ranker)
     for name, influence in signals.last_words.items():
         scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))

@@ -356,7 +356,7 @@ def lifted(
     scores: Floats,
     eligible: Visible,
     best: Sequence[int],
-    floor: float,
+    candidates: Floats,
     links: Links,
     *,
     max_tools: int | None,
@@ -366,9 +366,9 @@ def lifted(
     """Returns the scores with those of needed tools raised, and the reasons for the raised tools by position.
 
     `best`: positions of the best tools, whose needs are followed, the best first; they may include tools that were sent before.
-    `floor`: tools with a higher score are candidates. `max_tools`: the limit of the budget; None: no limit. The last 1 / `SHARE`
-    of these places is for needed tools: a raised tool scores less than the tool that needs it, and less than the tools in the
-    places before. The needs of needed tools are followed too, but no further.
+    `candidates`: the scores of the tools that compete for the budget. `max_tools`: the limit of the budget; None: no limit. The
+    last 1 / `SHARE` of these places is for needed tools: a raised tool scores less than the tool that needs it, and less than the
+    tools in the places before. The needs of needed tools are followed too, but no further.
     """
     share = UNLIMITED if max_tools is None else max_tools // SHARE
     needed: dict[int, tuple[float, str]] = {}
@@ -390,7 +390,6 @@ def lifted(
     ceiling = np.inf
     if max_tools is not None:
         ahead = max_tools - share
-        candidates = scores[eligible & (scores > floor)]
         if ahead and len(candidates) > ahead:
             ceiling = float(np.partition(candidates, len(candidates) - ahead)[len(candidates) - ahead])
     raised_scores = scores.copy()

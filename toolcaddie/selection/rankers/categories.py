@@ -91,6 +91,8 @@ class Categories:
                 for category in catalog.categories
             ]
         self._category_of = category_of(catalog).astype(np.int32)
+        self._no_scores = np.zeros(len(catalog), dtype=np.float32)
+        self._no_scores.flags.writeable = False
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
 
     def following(self, catalog: Catalog) -> Categories:
@@ -146,6 +148,8 @@ class Categories:
     def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
         """Returns a score for each tool: the weight of its category's hit, which for a keyword is the highest weight of a message
         that has one."""
+        if not matches.matched and not matches.related:
+            return self._no_scores
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight

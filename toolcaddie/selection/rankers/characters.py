@@ -146,7 +146,7 @@ class Spelling:
         returned.
         """
         own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int64)
-        same = np.full(len(own), 1 / len(stems), dtype=np.float32)
+        same = np.array([1 / len(stems)] * len(own), dtype=np.float32)
         if not content or len(word) > _LONGEST_WORD or is_pair(word):
             return _Alike.of(own, same)
         grams = _grams(word)
