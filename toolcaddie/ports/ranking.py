@@ -4,9 +4,9 @@ that they return. The selector combines the scores of all rankers. The position 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,21 +23,18 @@ Reasons = Sequence[tuple[str, ...]]
 """Reasons of the score of each tool, in words for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedWeight:
+class FixedWeight(msgspec.Struct, frozen=True, kw_only=True):
     """Includes the ranker in the weighted mean of all rankers with a fixed weight. The weight is in the settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnWeight:
+class OwnWeight(msgspec.Struct, frozen=True, kw_only=True):
     """Adds the ranker to the mean of the rankers with a fixed weight. The ranker chooses its weight for each request."""
 
     weight: float
     """Weight of the ranker, where that mean has weight 1; 0: the ranker abstains."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastWord:
+class LastWord(msgspec.Struct, frozen=True, kw_only=True):
     """Lets the ranker turn the combined scores of all other rankers into the final scores."""
 
     blend: Callable[[Scores, float], Scores]
@@ -52,8 +49,7 @@ def no_reasons(positions: Sequence[int]) -> Reasons:
     return [()] * len(positions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranking:
+class Ranking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A ranker's answer to one request."""
 
     scores: Scores

@@ -7,9 +7,9 @@ or is a default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,8 +30,7 @@ MIN_QUOTA = 2
 """The smallest quota of a category: `proportional` takes at least this number of tools from it, if the category has them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Tools that may be sent. All arrays have one value for each candidate, except `guaranteed`, which has one for each group."""
 
     priority: Floats
@@ -52,8 +51,7 @@ class Candidates:
         return len(self.priority)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     """The part of each limit of a `Budget` that is left after the tools that must be sent; None: no limit."""
 
     max_tools: int | None
@@ -64,14 +62,13 @@ class Capacity:
     """Tokens left for candidates if the tools that must be sent have slimmed definitions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Allotment:
+class Allotment(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The selected candidates, and the outcome of every candidate."""
 
     selected: Ints
     """Indices of the selected candidates, in the order in which they were served."""
     ranked: Ints
-    """Indices of all candidates, the best first."""
+    """Indices of all candidates, the best first; if only the first few were ordered, the others follow in any order."""
     outcome: npt.NDArray[np.int8]
     """Outcome of each candidate, an index into `OUTCOMES`."""
     slimmed: bool
@@ -86,6 +83,7 @@ def allot(
     *,
     policy: Literal["proportional", "fair", "ranked"],
     redistribute: bool = False,
+    ordered: int | None = None,
 ) -> Allotment:
     """Selects candidates by the policy until a limit is reached.
 
@@ -95,19 +93,25 @@ def allot(
 
     If the full definitions have too many tokens, all definitions are slimmed, and only candidates that still do not fit are
     dropped. No candidate that is dropped for its tokens would fit into the tokens that remain.
+
+    `ordered`: the number of best candidates besides the selected ones whose order is asked for; None: that of all candidates.
+    Thousands of candidates are then ordered no further than needed.
     """
-    ranked = np.argsort(-candidates.priority, kind="stable")
+    is_fair = policy == "fair" and bool(candidates.guaranteed.any())
+    if policy == "proportional" or is_fair or capacity.max_tokens is not None:
+        ordered = None
+    limit, stage = _limit(capacity, len(candidates))
+    ranked = _ranked(candidates.priority, None if ordered is None else limit + ordered)
     outcome = np.full(len(candidates), _CHOSEN, dtype=np.int8)
     quota = None
     if policy == "proportional":
         quota = _quota(capacity.max_tools, len(candidates.guaranteed))
         serving = _proportional(candidates, ranked, capacity.max_tools, quota, redistribute, outcome)
-        capacity = replace(capacity, max_tools=None)
-    elif policy == "fair":
+        limit, stage = _limit(replace(capacity, max_tools=None), len(serving))
+    elif is_fair:
         serving = _heads_first(candidates, ranked)
     else:
         serving = ranked
-    limit, stage = _limit(capacity, len(serving))
     first = serving[:limit]
     slimmed = capacity.max_tokens is not None and int(candidates.full[first].sum()) > capacity.max_tokens
     if slimmed:
@@ -117,6 +121,15 @@ def allot(
         outcome[serving[limit:]] = stage
         selected = first
     return Allotment(selected=selected, ranked=ranked, outcome=outcome, slimmed=slimmed, quota=quota)
+
+
+def _ranked(priority: Floats, ordered: int | None) -> Ints:
+    """Returns the indices of all candidates, at least the first `ordered` of them the best first; None: all."""
+    if ordered is None or len(priority) <= 4 * ordered:
+        return np.argsort(-priority, kind="stable")
+    least = np.partition(priority, len(priority) - ordered)[len(priority) - ordered]
+    best = np.flatnonzero(priority >= least)
+    return np.concatenate([best[np.argsort(-priority[best], kind="stable")], np.flatnonzero(priority < least)])
 
 
 def _quota(max_tools: int | None, groups: int) -> int | None:

@@ -105,9 +105,7 @@ def spread(
 def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
     """Returns the worth of each word of a request that the catalog has: the word's weight in the request times its rarity among
     the visible tools; 0 for a stop word."""
-    terms = query_terms.reading.terms
-    term_weights = np.array([terms[place].weight for place in query_terms.term.tolist()], dtype=np.float32)
-    worth: Floats = term_weights * query_terms.part * scope.rarity[query_terms.ids] * query_terms.content
+    worth: Floats = query_terms.weights * scope.rarity[query_terms.ids] * query_terms.content
     return worth
 
 

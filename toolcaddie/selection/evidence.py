@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.ports import Visible
@@ -21,8 +23,7 @@ from toolcaddie.util.replacing import replace
 NO_MATCHES = CategoryMatches()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The words of a query, the categories that match them, and the rankers' signals, before weights are applied."""
 
     index: CatalogIndex

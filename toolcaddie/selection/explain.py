@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -77,8 +78,7 @@ def explanation(plan: SelectionPlan, position: int) -> Explanation:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankerReasons:
+class RankerReasons(msgspec.Struct, frozen=True, kw_only=True):
     """The reasons of the rankers for tools: their functions that explain scores, the categories that matched, and the relations
     to other candidates."""
 
@@ -110,8 +110,7 @@ class RankerReasons:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
+class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """The values from which the reasons for the tools of a selection are made."""
 
     catalog: Catalog
@@ -222,8 +221,7 @@ def _drop_before(plan: SelectionPlan, position: int) -> DroppedTool:
     return DroppedTool(name=plan.view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cut:
+class Cut(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Candidates that a limit dropped. The arrays have one value for each."""
 
     catalog: Catalog

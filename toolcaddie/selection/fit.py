@@ -95,7 +95,7 @@ def features_of(
         best=float(scored.scores[best]),
         words=scored.by_words,
         meaning=0.0 if kind == "words" else float(signals.by_ranker[kind].max(initial=0.0)),
-        covered=_covered(postings, words, best) if alone else NO_HISTORY,
+        covered=_covered(postings, words, mask, best) if alone else NO_HISTORY,
         situation=_situation(postings, alone=alone, mask=mask),
     )
 
@@ -147,16 +147,15 @@ def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situ
     return "single" if alone else "conversation"
 
 
-def _covered(postings: Postings, words: QueryWords, best: int) -> float:
+def _covered(postings: Postings, words: QueryWords, mask: Visible | None, best: int) -> float:
     """Returns the share of the words that the tool at the position `best` has, by the squares of their importance."""
-    query_terms = postings.query_terms(words)
-    terms = query_terms.reading.terms
+    query_terms = postings.query_terms(words, mask)
     importance = word_table().importance
-    worth = [term.weight * importance(term.word) ** 2 for term in terms]
+    worth = [term.weight * importance(term.word) ** 2 for term in query_terms.reading.terms]
     total = float(sum(worth))
     if not total:
         return 0.0
-    tool_terms = set(postings.terms_of([best]).columns.tolist())
+    tool_terms = set(postings.terms_at(best))
     pairs = zip(query_terms.ids.tolist(), query_terms.term.tolist(), strict=True)
     has = {place for identity, place in pairs if identity in tool_terms}
     return float(sum(worth[place] for place in has)) / total

@@ -4,8 +4,8 @@ and the outcome of each."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,23 +20,21 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RankedPool:
+class RankedPool(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The pool of candidates, and the scores of all tools. If there are rankers, the candidates were chosen by these scores."""
 
     pool: Pool
     scores: Floats
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
-    signals: Mapping[str, Floats] = field(default_factory=dict)
+    rankings: Mapping[str, Ranking] = msgspec.field(default_factory=dict)
+    signals: Mapping[str, Floats] = msgspec.field(default_factory=dict)
     floor: float = 0.0
     doubt: float | None = None
     """The probability that no tool fits; None: not estimated."""
-    link_reasons: Mapping[int, str] = field(default_factory=dict)
+    link_reasons: Mapping[int, str] = msgspec.field(default_factory=dict)
     """Reasons for tools whose score was raised because other candidates need them, by position."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SelectionPlan:
+class SelectionPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request, its candidates, and the allotment of its budget. Positions are positions in the catalog."""
 
     view: View

@@ -7,9 +7,9 @@ the catalog.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,13 +20,14 @@ from toolcaddie.selection.rankers.categories import CategoryMatches
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
+_NONE_GUARANTEED = np.zeros(1, dtype=np.bool_)
+
 Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
 """The way in which tools became candidates: the whole catalog fits the budget; all tools or those of matched categories without
 scores; tools by score; tools of default categories because nothing matched; none at all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
+class Pool(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The candidates. `positions`, `priority` and `group` have one value for each candidate; the other arrays one for each
     group."""
 
@@ -74,9 +75,22 @@ def by_category(
     return _grouped(index, kind, matches, positions, served, active, no_match=kind == "defaults" or not active)
 
 
-def by_score(index: CatalogIndex, matches: CategoryMatches, scores: Floats, floor: float, eligible: Visible) -> Pool:
-    """Returns the pool of the eligible tools that score above the floor, whatever their category."""
+def by_score(
+    index: CatalogIndex, matches: CategoryMatches, scores: Floats, floor: float, eligible: Visible, *, by_group: bool
+) -> Pool:
+    """Returns the pool of the eligible tools that score above the floor, whatever their category. If no category matched and
+    `by_group` is False, nobody needs the groups, and all tools are in one."""
     positions = np.flatnonzero(eligible & (scores > floor))
+    if not (by_group or matches.matched or matches.related):
+        return Pool(
+            kind="scored",
+            positions=positions,
+            priority=scores[positions],
+            group=np.zeros(len(positions), dtype=np.int64),
+            group_categories=(-1,),
+            guaranteed=_NONE_GUARANTEED,
+            matches=matches,
+        )
     return _grouped(index, "scored", matches, positions, scores[positions], (*matches.matched, *matches.related))
 
 

@@ -10,9 +10,9 @@ import re
 import threading
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import Stemmer
 
 from toolcaddie.core.message import Message
@@ -46,8 +46,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENT = re.compile("[\u0300-\u036f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(msgspec.Struct, frozen=True, kw_only=True):
     """A word of a query: its stems, its spelling and its weight."""
 
     stems: tuple[str, ...]
@@ -61,8 +60,7 @@ class Term:
     """True unless the word is a stop word in the language of each message that contains it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The terms of a query, each once, and its messages."""
 
     terms: tuple[Term, ...]
@@ -113,14 +111,15 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
     texts = [(*_words_and_language(text), weight) for text, weight in words.texts]
     called = [(*_words_and_language(name), CALLED_WEIGHT) for name in words.called]
     spelled = list(dict.fromkeys(word for part, _, _ in (*texts, *called) for word in part))
-    stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))
-    places: dict[tuple[str, ...], int] = {}
-    place_of = {word: places.setdefault(stem, len(places)) for word, stem in stems.items()}
-    spelling: dict[int, str] = {}
-    for word in spelled:
-        spelling.setdefault(place_of[word], word)
-    weights, nearest, content = [0.0] * len(places), [0.0] * len(places), [False] * len(places)
-    messages = []
+    number_of: dict[tuple[str, ...], int] = {}
+    spelling: list[str] = []
+    place_of: dict[str, int] = {}
+    for word, stem in zip(spelled, stems_of(spelled, languages), strict=True):
+        place = place_of[word] = number_of.setdefault(stem, len(spelling))
+        if place == len(spelling):
+            spelling.append(word)
+    weights, nearest, content = [0.0] * len(spelling), [0.0] * len(spelling), [False] * len(spelling)
+    messages: list[tuple[float, tuple[int, ...]]] = []
     for part, language, weight in (*texts, *called):
         stop = STOP_WORDS[language or languages[0]]
         members: dict[int, None] = {}
@@ -129,16 +128,20 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
             if place in members:
                 continue
             members[place] = None
-            is_content = word not in stop
-            weights[place] += weight if is_content else SMALL_TALK * weight
-            nearest[place] = max(nearest[place], weight)
-            content[place] = content[place] or is_content
+            if weight > nearest[place]:
+                nearest[place] = weight
+            if word in stop:
+                weights[place] += SMALL_TALK * weight
+            else:
+                weights[place] += weight
+                content[place] = True
         messages.append((weight, tuple(members)))
-    terms = tuple(
-        Term(stems=stem, word=spelling[place], weight=weights[place], nearest=nearest[place], content=content[place])
-        for stem, place in places.items()
-    )
-    return Reading(terms=terms, messages=tuple(messages[: len(texts)]))
+    columns = zip(number_of, spelling, weights, nearest, content, strict=True)
+    terms = [
+        Term(stems=stem, word=word, weight=weight, nearest=near, content=is_content)
+        for stem, word, weight, near, is_content in columns
+    ]
+    return Reading(terms=tuple(terms), messages=tuple(messages[: len(texts)]))
 
 
 def content_words(text: str, usual: Language) -> list[str]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -52,8 +52,7 @@ UNRELATED = 0.15
 are this near by chance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scored:
+class Scored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The signals of each ranker for every tool, 0 to 1, and the scores made from them."""
 
     signals: Mapping[str, Floats]
@@ -79,8 +78,7 @@ class Scored:
         return float(self.scores.max(initial=0.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Signals:
+class Signals(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The unweighted signals of the rankers for a request."""
 
     by_ranker: Mapping[str, Floats]
@@ -89,9 +87,9 @@ class Signals:
     """The weights of the rankers that weigh themselves, and 0 for rankers with the last word."""
     matched: bool
     """True if a category matched."""
-    last_words: Mapping[str, LastWord] = field(default_factory=dict)
+    last_words: Mapping[str, LastWord] = msgspec.field(default_factory=dict)
     """The influence of each ranker with the last word."""
-    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    rankings: Mapping[str, Ranking] = msgspec.field(default_factory=dict)
     """The rankings that the rankers returned, for their reasons."""
 
 
@@ -136,7 +134,8 @@ def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | 
     total = sum(factors.values())
     by_words = np.zeros(len(next(iter(by_ranker.values()), ())), dtype=np.float32)
     for name, factor in factors.items():
-        by_words += by_ranker[name] * np.float32(factor / total if total else 0.0)
+        if name != "categories" or signals.matched:  # otherwise all categories score 0
+            by_words += by_ranker[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, by_ranker)
     for name, influence in signals.last_words.items():
         scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))

@@ -97,8 +97,8 @@ def diverse_order(
 ) -> Ints:
     """Returns the tools in `best`, which are sorted by score, in an order that covers the whole request (see `diversity`)."""
     postings = postings_of(index.catalog)
-    query_terms = postings.query_terms(words)
-    worth = worth_of(query_terms, postings.scope(mask))
+    query_terms = postings.query_terms(words, mask)
+    worth = worth_of(query_terms, query_terms.scope)
     depth = min(len(best), 2 * max_tools)
     order = spread(
         scores[best], postings.terms_of(best[:depth].tolist()), query_terms.ids, worth, max_tools=max_tools, depth=depth

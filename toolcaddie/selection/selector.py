@@ -108,7 +108,7 @@ class Selector:
             selection = replace(index.whole_selections[key], seconds=self._clock() - started)
             _log_selected(selection)
             return selection
-        plan = self._plan(index, view, query, budget)
+        plan = self._plan(index, view, query, budget, ordered=DROPPED_LISTED)
         selection = self._selection(plan, started)
         index.used = True
         if key is not None and plan.pool.kind == "whole" and len(index.whole_selections) < _MOST_WHOLE:
@@ -167,9 +167,11 @@ class Selector:
         categories = Categories(catalog, match=self.settings.match, related_depth=self.settings.related_depth)
         return CatalogIndex(catalog, categories, self._factories, core=self._core)
 
-    def _plan(self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget) -> SelectionPlan:
+    def _plan(
+        self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, *, ordered: int | None = None
+    ) -> SelectionPlan:
         """Returns the plan of a selection: the tools that must be sent, the candidates, and the allotment of the rest of the
-        budget."""
+        budget. `ordered`: the number of dropped candidates whose order is asked for; None: that of all."""
         visible = all_visible(view)
         already_sent = np.zeros(index.size, dtype=np.bool_)
         already_sent[positions_of(view, query.exclude)] = True
@@ -184,7 +186,7 @@ class Selector:
         if whole:
             ranked = _unscored(index, flat(index, "whole", eligible & ~already_sent))
         else:
-            ranked = self._ranked_pool(index, view, query, eligible, budget.max_tools)
+            ranked = self._ranked_pool(index, view, query, eligible, budget)
         core = np.flatnonzero(visible & index.core & ~already_sent)
         if ranked.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
@@ -194,7 +196,7 @@ class Selector:
         candidates = _candidates(index, ranked.pool, already_sent, sized=budget.max_tokens is not None)
         capacity = capacity_of(view, index, query, budget, always, pinned, whole=whole)
         policy = "ranked" if whole else budget.policy
-        allotment = allot(candidates, capacity, policy=policy, redistribute=budget.redistribute)
+        allotment = allot(candidates, capacity, policy=policy, redistribute=budget.redistribute, ordered=ordered)
         return SelectionPlan(
             view=view,
             query=query,
@@ -214,8 +216,8 @@ class Selector:
         and for fixed categories."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
             return False
-        count = int(visible.sum())
-        ordinary = count - int((visible & index.core).sum())
+        count = len(view)
+        ordinary = count - (index.core_count if view.mask is None else int((visible & index.core).sum()))
         if query.essential:
             ordinary -= sum(not index.core[position] for position in positions_of(view, query.essential))
         return (
@@ -225,15 +227,16 @@ class Selector:
         )
 
     def _ranked_pool(
-        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, max_tools: int | None
+        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, budget: Budget
     ) -> RankedPool:
         """Returns the candidates and the scores of all tools. `eligible` has a flag for each tool that may become a candidate."""
         if not self.settings.rankers and query.categories is None:
             return _unscored(index, flat(index, "listed", eligible))
         mask = visible_in(view)
         evidence = self._reader.for_selection(index, query, mask)
-        scored = self._diversified(index, evidence, eligible, mask, max_tools)
-        pool = self._pool(index, query, evidence.matches, scored, eligible)
+        scored = self._diversified(index, evidence, eligible, mask, budget.max_tools)
+        by_group = budget.policy == "proportional"
+        pool = self._pool(index, query, evidence.matches, scored, eligible, by_group=by_group)
         ranked = RankedPool(
             pool=pool,
             scores=scored.scores,
@@ -244,7 +247,7 @@ class Selector:
         )
         if pool.kind != "scored" or query.categories is not None:
             return ranked
-        return self._with_links(index, view.catalog, ranked, eligible, mask, max_tools)
+        return self._with_links(index, view.catalog, ranked, eligible, mask, budget)
 
     def _diversified(
         self, index: CatalogIndex, evidence: Evidence, eligible: Visible, mask: Visible | None, max_tools: int | None
@@ -269,29 +272,37 @@ class Selector:
         ranked: RankedPool,
         eligible: Visible,
         mask: Visible | None,
-        max_tools: int | None,
+        budget: Budget,
     ) -> RankedPool:
-        """Returns the pool with tools that the best ones need, which get a share of `max_tools` (see `index.links`)."""
+        """Returns the pool with tools that the best ones need, which get a share of the budget (see `index.links`)."""
+        by_group = budget.policy == "proportional"
         scores, link_reasons = lifted(
             ranked.scores,
             eligible,
             best_positions(ranked.scores, LOOKED_AT),
-            ranked.floor,
+            ranked.pool.priority,
             index.links(),
-            max_tools=max_tools,
+            max_tools=budget.max_tools,
             mask=mask,
             co_used=self._co_used(catalog) if self._co_used is not None else None,
         )
         if not link_reasons:
             return ranked
-        pool = by_score(index, ranked.pool.matches, scores, ranked.floor, eligible)
+        pool = by_score(index, ranked.pool.matches, scores, ranked.floor, eligible, by_group=by_group)
         return replace(ranked, pool=pool, scores=scores, link_reasons=link_reasons)
 
     def _pool(
-        self, index: CatalogIndex, query: SelectionQuery, matches: CategoryMatches, scored: Scored, eligible: Visible
+        self,
+        index: CatalogIndex,
+        query: SelectionQuery,
+        matches: CategoryMatches,
+        scored: Scored,
+        eligible: Visible,
+        *,
+        by_group: bool,
     ) -> Pool:
         """Returns the pool by the way in which tools became candidates: by fixed categories, by matched categories, by score, or
-        without any match."""
+        without any match. `by_group`: True if every category gets a quota."""
         scores, floor = scored.scores, scored.floor
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
@@ -300,7 +311,7 @@ class Selector:
             return self._without_match(index, query, eligible)
         if not self._scorers:
             return by_category(index, "listed", matches, sorted((*matches.matched, *matches.related)), None, eligible)
-        return by_score(index, matches, scores, floor, eligible)
+        return by_score(index, matches, scores, floor, eligible, by_group=by_group)
 
     def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Visible) -> Pool:
         """Returns the pool of a request that matches no tool: the tools of the default categories, or no tools if some were sent
@@ -329,23 +340,16 @@ class Selector:
         grounds = Grounds.of(plan)
         # A whole selection serves many requests, and its reasons take no time.
         reasons = grounds.reasons(positions) if plan.pool.kind == "whole" else later(grounds.reasons, positions)
+        tools = [
+            SelectedTool(
+                tool=catalog.tools[position], score=score, reasons=tool_reasons, slim=position in slim, core=core
+            )
+            for position, score, tool_reasons, core in zip(
+                positions, rounded(plan.scores[array]), reasons, index.core[array].tolist(), strict=True
+            )
+        ]
         return Selection(
-            tools=tuple(
-                SelectedTool(
-                    tool=catalog.tools[position],
-                    score=score,
-                    reasons=tool_reasons,
-                    slim=position in slim,
-                    core=core,
-                )
-                for position, score, tool_reasons, core in zip(
-                    positions,
-                    rounded(plan.scores[array]),
-                    reasons,
-                    index.core[array].tolist(),
-                    strict=True,
-                )
-            ),
+            tools=tuple(tools),
             dropped=dropped_candidates(plan, DROPPED_LISTED).later(),
             categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in with_tools)))),
             matched=matched,

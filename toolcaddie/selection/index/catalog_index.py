@@ -91,6 +91,7 @@ class CatalogIndex:
             tool = catalog.tools[position]
             self.core[position] = core and catalog.is_core(tool)
             self.full[position] = _tokens(tool)
+        self.core_count = int(self.core.sum())
         self.tokens = int(self.full.sum())
         self.whole_selections: dict[Hashable, Selection] = {}
         """Selections of the whole catalog, which do not depend on the messages, by their cache key."""

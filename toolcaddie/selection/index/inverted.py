@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_LONG = 100
+"""The mean length of rows from which copying them one by one is faster than indexing all their entries."""
 _BLOCK = 4_096
 """The number of rows that are summed at once."""
 
@@ -69,9 +71,14 @@ class Table:
 
     def picked(self, rows: Longs, value: int) -> tuple[Ints | Longs, Floats, Longs]:
         """Returns the columns and one value of all entries of some rows, one row after the other, and the number of entries of
-        each row. It copies whole rows, which is faster than `gathered` if these are long."""
-        parts, counts = self._parts(rows)
+        each row."""
+        starts = self.starts[rows]
+        counts = self.starts[rows + 1] - starts
         columns, values = self.columns, self.values[value]
+        if counts.sum() < _LONG * len(rows) or not len(rows):
+            where, _ = self.gathered(rows)
+            return columns.take(where, mode="clip"), values.take(where, mode="clip"), counts
+        parts = list(map(slice, starts.tolist(), (starts + counts).tolist()))
         return (
             np.concatenate([columns[part] for part in parts]),
             np.concatenate([values[part] for part in parts]),
@@ -80,13 +87,10 @@ class Table:
 
     def columns_of(self, rows: Longs) -> Ints | Longs:
         """Returns the columns of all entries of some rows."""
-        columns = self.columns
-        return np.concatenate([columns[part] for part in self._parts(rows)[0]])
-
-    def _parts(self, rows: Longs) -> tuple[list[slice], Longs]:
-        """Returns the entries of some rows as slices, at least one, and the number of entries of each row."""
-        starts, ends = self.starts[rows], self.starts[rows + 1]
-        return list(map(slice, starts.tolist(), ends.tolist())) or [slice(0)], ends - starts
+        if not len(rows):
+            return self.columns[:0]
+        columns, parts = self.columns, map(slice, self.starts[rows].tolist(), self.starts[rows + 1].tolist())
+        return np.concatenate([columns[part] for part in parts])
 
     def of_rows(self, rows: Longs) -> Table:
         """Returns only these rows, in this order."""
@@ -223,6 +227,12 @@ class InvertedTable:
     def sizes(self) -> Longs:
         """Returns the number of entries of each row."""
         return np.concatenate([np.diff(self.early.starts), np.diff(self.late.starts)])
+
+    def columns_at(self, row: int) -> Ints | Longs:
+        """Returns the columns of the entries of one row."""
+        split = len(self.early)
+        table, at = (self.early, row) if row < split else (self.late, row - split)
+        return table.columns[table.starts[at] : table.starts[at + 1]]
 
     def entries(self, rows: Longs) -> Table:
         """Returns the entries of some rows, in the order of `rows`."""

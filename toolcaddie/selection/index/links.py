@@ -358,7 +358,7 @@ def lifted(
     scores: Floats,
     eligible: Visible,
     best: Sequence[int],
-    floor: float,
+    candidates: Floats,
     links: Links,
     *,
     max_tools: int | None,
@@ -368,9 +368,9 @@ def lifted(
     """Returns the scores with those of needed tools raised, and the reasons for the raised tools by position.
 
     `best`: positions of the best tools, whose needs are followed, the best first; they may include tools that were sent before.
-    `floor`: tools with a higher score are candidates. `max_tools`: the limit of the budget; None: no limit. The last 1 / `SHARE`
-    of these places is for needed tools: a raised tool scores less than the tool that needs it, and less than the tools in the
-    places before. The needs of needed tools are followed too, but no further.
+    `candidates`: the scores of the tools that compete for the budget. `max_tools`: the limit of the budget; None: no limit. The
+    last 1 / `SHARE` of these places is for needed tools: a raised tool scores less than the tool that needs it, and less than the
+    tools in the places before. The needs of needed tools are followed too, but no further.
     """
     share = UNLIMITED if max_tools is None else max_tools // SHARE
     needed: dict[int, tuple[float, str]] = {}
@@ -392,7 +392,6 @@ def lifted(
     ceiling = np.inf
     if max_tools is not None:
         ahead = max_tools - share
-        candidates = scores[eligible & (scores > floor)]
         if ahead and len(candidates) > ahead:
             ceiling = float(np.partition(candidates, len(candidates) - ahead)[len(candidates) - ahead])
     raised_scores = scores.copy()
@@ -407,9 +406,12 @@ def lifted(
 
 def best_positions(scores: Floats, most: int) -> list[int]:
     """Returns the positions of at most `most` tools with the highest scores, the best first, without tools of score 0."""
-    near = np.arange(len(scores)) if len(scores) <= most else np.argpartition(-scores, most)[:most]
-    ordered = near[np.argsort(-scores[near], kind="stable")]
-    return [position for position in ordered.tolist() if scores[position] > 0]
+    for least in (0.5 * scores.max(initial=0.0), 0.0):  # few tools are that good, which saves looking at all
+        near = np.flatnonzero(scores > least)
+        if len(near) >= most:
+            break
+    best: list[int] = near[np.argsort(-scores[near], kind="stable")][:most].tolist()
+    return best
 
 
 def _thing(parameter: str) -> tuple[str, ...] | None:

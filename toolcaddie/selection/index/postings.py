@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -76,6 +77,8 @@ class Scope:
     """Rarity of a term that no tool has."""
     lengths: Floats
     """Euclidean length of each tool's even counts, weighted by rarity."""
+    long_lengths: Floats
+    """The same as if each tool had four more words that no other tool has."""
     names: Floats
     """Sum of the rarities of the words in each tool's name."""
     in_names: Bools
@@ -84,28 +87,51 @@ class Scope:
     """Mean of how far the tools are described, 0 to 1: in a catalog of names, a common word proves little. 0 without tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueryTerms:
-    """The words of a query that occur in one catalog.
+class QueryTerms(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The words of a query that occur in one catalog, for one set of visible tools.
 
-    The arrays `ids`, `term`, `content` and `part` have an entry for each stem of a query word that is in the vocabulary. A word
-    has several stems if the catalog has several languages. `term_weights` and `nearest` have one value for each word.
+    The arrays `ids`, `term`, `content`, `weights`, `rarity` and `visible` have an entry for each stem of a query word that is in
+    the vocabulary. A word has several stems if the catalog has several languages. `term_weights` and `nearest` have one value for
+    each word.
     """
 
     reading: Reading
     """All words of the query."""
+    scope: Scope
     ids: npt.NDArray[np.int64]
     """Number of each entry's stem in the vocabulary."""
     term: npt.NDArray[np.int64]
     """Index of each entry's word in `reading.terms`."""
     content: Bools
     """True if the entry's word is a content word, False if it is a stop word."""
-    part: Floats
-    """1 / the number of stems of the entry's word, because its stems share the weight of the word."""
+    weights: Floats
+    """Weight of the entry's word / the number of its stems, because these share the weight of the word."""
+    rarity: Floats
+    """Rarity of the entry's stem among the visible tools."""
+    visible: Bools
+    """True if a visible tool has the entry's stem."""
+    has_content: bool
+    """True if a visible tool has a content word of the query, or a stop word of the query in its name. Otherwise the tools and
+    the query have only words like those of "yes, do it" in common, by chance."""
     term_weights: Floats
     """Weight of each word of `reading.terms`."""
     nearest: Floats
     """The highest weight of a message that contains each word of `reading.terms`."""
+
+    @property
+    def known_share(self) -> float:
+        """Returns the share of the query's words that visible tools have: the mean of the shares of its messages, by the weights
+        of these. Stop words count less than content words."""
+        matched_terms = set(self.term[self.visible].tolist())
+        terms = self.reading.terms
+        matched = total = 0.0
+        for weight, members in self.reading.messages:
+            counts = [(1.0 if terms[each].content else SMALL_TALK, each in matched_terms) for each in members]
+            whole = sum(count for count, _ in counts)
+            if whole:
+                matched += weight * sum(count for count, hit in counts if hit) / whole
+            total += weight
+        return matched / total if total else 0.0
 
     def words(self) -> dict[int, str]:
         """Returns the word of the request for each vocabulary number in `ids`."""
@@ -284,7 +310,7 @@ class Postings:
         self._described = np.minimum(self.sizes() / _TERMS_DESCRIBED, 1.0)
         self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
-        self._latest: tuple[QueryWords, QueryTerms] | None = None
+        self._latest: tuple[QueryWords, Visible | None, QueryTerms] | None = None
 
     def term_index_of(self, catalog: Catalog) -> TermIndex:
         """Returns the index of a catalog that differs in few tools."""
@@ -303,35 +329,54 @@ class Postings:
         rows = np.array(positions, dtype=np.int64)
         return self.term_index.terms.entries(rows if self._rows is None else self._rows[rows])
 
+    def terms_at(self, position: int) -> list[int]:
+        """Returns the terms of one tool."""
+        columns: list[int] = self.term_index.terms.columns_at(
+            position if self._rows is None else int(self._rows[position])
+        ).tolist()
+        return columns
+
     def sizes(self) -> Longs:
         """Returns the number of terms of each tool, without those of its name."""
         whole, names = self.term_index.terms, self.term_index.names
         return self._placed(whole.sizes() - names.sizes())
 
-    def query_terms(self, words: QueryWords) -> QueryTerms:
-        """Looks up the words of a query in the vocabulary. The latest result is cached for the other rankers of the same query;
-        if two threads replace it at the same time, the words are looked up twice."""
+    def query_terms(self, words: QueryWords, mask: Visible | None = None) -> QueryTerms:
+        """Looks up the words of a query in the vocabulary, for the tools that `mask` shows. The latest result is cached for the
+        other rankers of the same query; if two threads replace it at the same time, the words are looked up twice."""
         latest = self._latest
-        if latest is not None and latest[0] is words:
-            return latest[1]
-        reading = read(words, self.term_index.languages)
-        entries = [
-            (identity, place, 1 / len(term.stems))
-            for place, term in enumerate(reading.terms)
-            for stem in term.stems
-            if (identity := self.vocabulary.get(stem)) is not None
-        ]
-        ids, places, parts = zip(*entries, strict=True) if entries else ((), (), ())
+        if latest is not None and latest[0] is words and latest[1] is mask:
+            return latest[2]
+        reading, scope = read(words, self.term_index.languages), self.scope(mask)
+        number = self.vocabulary.get
+        numbers: list[int] = []
+        places: list[int] = []
+        weights: list[float] = []
+        content: list[bool] = []
+        for place, term in enumerate(reading.terms):
+            for stem in term.stems:
+                if (identity := number(stem)) is not None:
+                    numbers.append(identity)
+                    places.append(place)
+                    weights.append(term.weight / len(term.stems))
+                    content.append(term.content)
+        ids = np.array(numbers, dtype=np.int64)
+        is_content = np.array(content, dtype=np.bool_)
+        visible = scope.having[ids] > 0
         query_terms = QueryTerms(
             reading=reading,
-            ids=np.array(ids, dtype=np.int64),
+            scope=scope,
+            ids=ids,
             term=np.array(places, dtype=np.int64),
-            content=np.array([reading.terms[place].content for place in places], dtype=np.bool_),
-            part=np.array(parts, dtype=np.float32),
+            content=is_content,
+            weights=np.array(weights, dtype=np.float32),
+            rarity=scope.rarity[ids],
+            visible=visible,
+            has_content=bool((visible & (is_content | scope.in_names[ids])).any()),
             term_weights=np.array([term.weight for term in reading.terms], dtype=np.float32),
             nearest=np.array([term.nearest for term in reading.terms], dtype=np.float32),
         )
-        self._latest = words, query_terms
+        self._latest = words, mask, query_terms
         return query_terms
 
     def scope(self, mask: Visible | None) -> Scope:
@@ -343,29 +388,6 @@ class Postings:
             scope = self._counted(mask)
             self._scopes.put(key, scope)
         return scope
-
-    def has_content(self, query_terms: QueryTerms, scope: Scope) -> bool:
-        """Returns True if a visible tool has a content word of the query, or a stop word of the query in its name. Otherwise the
-        tools and the query have only words like those of "yes, do it" in common, by chance."""
-        return bool(
-            ((scope.having[query_terms.ids] > 0) & (query_terms.content | scope.in_names[query_terms.ids])).any()
-        )
-
-    def known_share(self, query_terms: QueryTerms, scope: Scope) -> float:
-        """Returns the share of the query's words that visible tools have: the mean of the shares of its messages, by the weights
-        of these. Stop words count less than content words."""
-        matched_terms = set(query_terms.term[scope.having[query_terms.ids] > 0].tolist())
-        matched = total = 0.0
-        for weight, members in query_terms.reading.messages:
-            counts = [
-                (1.0 if query_terms.reading.terms[each].content else SMALL_TALK, each in matched_terms)
-                for each in members
-            ]
-            whole = sum(count for count, _ in counts)
-            if whole:
-                matched += weight * sum(count for count, hit in counts if hit) / whole
-            total += weight
-        return matched / total if total else 0.0
 
     def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Returns values by position, from values by row."""
@@ -384,16 +406,19 @@ class Postings:
                 int(mask.sum()),
             )
         rarity = (np.log(visible + 1) - _log(having)).astype(np.float32)
+        rarest = float(np.log1p((visible + 0.5) / 0.5))
         if mask is None:
             lengths, names = term_index.sums.lengths(visible), term_index.sums.name_rarities(visible)
         else:
             lengths = np.sqrt(np.maximum(term_index.terms.totals(rarity, EVEN_COUNT, squared=True), np.float32(1e-12)))
             names = term_index.names.totals(rarity, _PART)
+        lengths = self._placed(lengths)
         return Scope(
             having=having.astype(np.int32),
             rarity=rarity,
-            rarest=float(np.log1p((visible + 0.5) / 0.5)),
-            lengths=self._placed(lengths),
+            rarest=rarest,
+            lengths=lengths,
+            long_lengths=np.sqrt(lengths**2 + np.float32((2 * rarest) ** 2)),
             names=np.maximum(self._placed(names), np.float32(1e-6)),
             in_names=in_names > 0,
             described=float((self._described if mask is None else self._described[mask]).mean()) if visible else 0.0,

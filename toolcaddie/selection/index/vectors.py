@@ -96,6 +96,11 @@ class Vectors:
         """Waits until the graph is built; returns at once if the matrix needs none."""
         self._early.wait()
 
+    @property
+    def has_graph(self) -> bool:
+        """True if `cosines` knows only the nearest rows."""
+        return self._early.graph is not None
+
     def at(self, positions: Ints | slice) -> Floats:
         """Returns some rows."""
         early = self._early.rows
@@ -118,41 +123,25 @@ class Vectors:
         A hidden row has 0 and never displaces a visible row. With a graph, the nearest few hundred rows have their exact cosines,
         and all others have 0.
         """
-        queries = np.atleast_2d(np.asarray(query, dtype=np.float32))
-        cosines = self._of(queries, self._early.graph, mask)
-        row: Floats = cosines if np.ndim(query) == 2 else cosines[0]
-        return row
-
-    def _of(self, queries: Floats, graph: Graph | None, mask: Visible | None) -> Floats:
-        """Returns the cosines of several queries to all rows, by the graph if there is one."""
-        if graph is None:
-            return self._all(queries, mask)
-        return np.stack([self._one(graph, row, mask) for row in queries])
-
-    def _all(self, queries: Floats, mask: Visible | None) -> Floats:
-        """Returns the cosines of several queries to all rows, by multiplication."""
+        graph, queries = self._early.graph, np.asarray(query, dtype=np.float32)
         # One query at a time: one product of all queries takes four times as long, because it reads the matrix by columns.
-        cosines: Floats = np.stack([self._placed(self._early.rows @ query, self._late @ query) for query in queries])
-        if mask is not None:
-            cosines[:, ~mask] = 0.0
-        return cosines
+        return (
+            self._one(graph, queries, mask)
+            if queries.ndim == 1
+            else np.stack([self._one(graph, each, mask) for each in queries])
+        )
 
-    def _placed(self, early: Floats, late: Floats) -> Floats:
-        """Returns values in the order of the rows, from those of the matrix and of the late rows."""
-        return early if self._places is None else np.concatenate([early, late])[self._places]
-
-    def _one(self, graph: Graph, query: Floats, mask: Visible | None) -> Floats:
-        """Returns the cosines of one query: exact for the rows that the graph finds and for late rows, and 0 for all others. If
-        the graph finds too few visible rows, all rows are compared."""
+    def _one(self, graph: Graph | None, query: Floats, mask: Visible | None) -> Floats:
+        """Returns the cosines of one query: of all rows, or if there is a graph of the rows that it finds and of late rows, and 0
+        for all others. If the graph finds too few visible rows, all rows are compared."""
         matrix = self._early.rows
-        shown = None if mask is None else self._shown(mask)
-        rows = _rows(graph, query, shown)
-        if rows is None:
-            compared: Floats = self._all(query[None], mask)[0]
-            return compared
-        early: Floats = np.zeros(len(matrix), dtype=np.float32)
-        early[rows] = matrix[rows] @ query
-        cosines = self._placed(early, self._late @ query)
+        near = None if graph is None else _rows(graph, query, None if mask is None else self._shown(mask))
+        if near is None:
+            early = matrix @ query
+        else:
+            early = np.zeros(len(matrix), dtype=np.float32)
+            early[near] = matrix[near] @ query
+        cosines: Floats = early if self._places is None else np.concatenate([early, self._late @ query])[self._places]
         if mask is not None:
             cosines[~mask] = 0.0
         return cosines

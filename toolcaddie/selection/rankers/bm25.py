@@ -12,7 +12,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Scores, Visible
 from toolcaddie.ports.ranking import Reasons
-from toolcaddie.selection.index.postings import STRENGTH, Postings, QueryTerms, Scope, best_terms, postings_of
+from toolcaddie.selection.index.postings import STRENGTH, Postings, QueryTerms, best_terms, postings_of
 
 _WORDS_IN_REASON = 4
 """The largest number of words in the reason for a tool."""
@@ -34,21 +34,21 @@ class Bm25:
         """Returns the BM25F score of every tool, scaled as the class says; 0 for a hidden tool or one without words of the
         query."""
         postings = self.postings
-        query_terms, scope = postings.query_terms(words), postings.scope(visible)
-        if not postings.has_content(query_terms, scope):
+        query_terms = postings.query_terms(words, visible)
+        if not query_terms.has_content:
             return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
-        weights = _weights(query_terms, scope)
+        weights = query_terms.weights * query_terms.rarity
         scores = postings.summed(query_terms.ids, weights)
         if visible is not None:
             scores[~visible] = 0.0
         best = scores.max(initial=0.0)
         if best > 0:
-            scores = scores * np.float32(postings.known_share(query_terms, scope) / best)
+            scores = scores * np.float32(query_terms.known_share / best)
         return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, weights))
 
     def _reasons(self, query_terms: QueryTerms, weights: Scores, positions: Sequence[int]) -> Reasons:
         """Returns, for the tool at each position, the content words of the query that occur in it, those that contribute most to
-        its score first. `weights` are those of `_weights`."""
+        its score first. `weights` has the weight of each of `query_terms.ids`."""
         worth = np.zeros(len(self.postings.vocabulary), dtype=np.float32)
         worth[query_terms.ids] = weights * query_terms.content
         terms = best_terms(self.postings.terms_of(positions), worth, _WORDS_IN_REASON, value=STRENGTH)
@@ -63,10 +63,3 @@ def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
 def _words_in_common(words: Iterable[str]) -> tuple[str, ...]:
     text = ", ".join(words)
     return (f"words: {text}",) if text else ()
-
-
-def _weights(query_terms: QueryTerms, scope: Scope) -> Scores:
-    """Returns the weight of each entry of `query_terms`, a stem in the vocabulary: the weight of its word in the request, divided
-    by the number of the word's stems, times the rarity of the stem."""
-    weights: Scores = query_terms.term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids]
-    return weights

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -31,8 +31,7 @@ _NOT_WORD = re.compile(r"[\W_]+")
 _NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why a category fits a request: a keyword, a relation to another category, a suggestion, or, without any of
     these, the caller's choice."""
 
@@ -46,12 +45,11 @@ class Hit:
     """True if the first stage (a model, see `classifier`) named the category."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CategoryMatches:
+class CategoryMatches(msgspec.Struct, frozen=True, kw_only=True):
     """The categories that fit a request, by their index in the catalog: those that matched, and those related to them."""
 
-    matched: Mapping[int, Hit] = field(default_factory=dict)
-    related: Mapping[int, Hit] = field(default_factory=dict)
+    matched: Mapping[int, Hit] = msgspec.field(default_factory=dict)
+    related: Mapping[int, Hit] = msgspec.field(default_factory=dict)
 
 
 class Categories:
@@ -93,6 +91,8 @@ class Categories:
                 for category in catalog.categories
             ]
         self._category_of = category_of(catalog).astype(np.int32)
+        self._no_scores = np.zeros(len(catalog), dtype=np.float32)
+        self._no_scores.flags.writeable = False
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
 
     def following(self, catalog: Catalog) -> Categories:
@@ -148,6 +148,8 @@ class Categories:
     def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
         """Returns a score for each tool: the weight of its category's hit, which for a keyword is the highest weight of a message
         that has one."""
+        if not matches.matched and not matches.related:
+            return self._no_scores
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight

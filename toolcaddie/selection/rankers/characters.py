@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +22,7 @@ from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.inverted import InvertedTable, Table
-from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, best_terms, postings_of
+from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, best_terms, postings_of
 from toolcaddie.selection.query import is_pair
 
 Floats = npt.NDArray[np.float32]
@@ -49,33 +49,38 @@ _PAIRS_IN_REASON = 2
 """The largest number of pairs of words in the reason for a tool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Alike:
-    """Terms of the vocabulary that are like a word, the most similar first, and the likeness of each, 0 to 1."""
+class _Alike(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Terms of the vocabulary that are like a word: first its stems, then the others, the most similar first."""
 
-    ids: Ints
+    ids: Longs
     likeness: Floats
+    """Likeness of each term, 0 to 1."""
+    best: float
+    """The highest likeness."""
 
-    def among(self, having: Ints | None) -> _Alike:
-        """Returns the first few terms that a visible tool has; None: all tools are visible."""
-        if having is None and len(self.ids) <= MOST_ALIKE:
-            return self
-        selected = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
-        return _Alike(ids=self.ids[selected], likeness=self.likeness[selected])
+    @classmethod
+    def of(cls, ids: Longs, likeness: Floats) -> _Alike:
+        return cls(ids=ids, likeness=likeness, best=float(likeness.max(initial=0.0)))
+
+    def among(self, having: Ints) -> _Alike:
+        """Returns the first few terms that a visible tool has."""
+        selected = np.flatnonzero(having[self.ids])[:MOST_ALIKE]
+        return _Alike.of(self.ids[selected], self.likeness[selected])
 
 
-_NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np.float32))
+_NOTHING = _Alike(ids=np.empty(0, dtype=np.int64), likeness=np.empty(0, dtype=np.float32), best=0.0)
 """Result for a stop word in a request without a known content word: no terms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Likeness:
+class _Likeness(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The terms of the vocabulary that resemble words of the request."""
 
-    ids: Ints
+    ids: Longs
     likeness: Floats
     counts: Longs
     """Number of such terms for each word of the request."""
+    share: float
+    """Share of the request's words that have such terms, each by the likeness of its most similar one."""
 
 
 class Spelling:
@@ -94,11 +99,14 @@ class Spelling:
         self._grams = grams
         self._inverted = inverted
         self._sizes = inverted.sizes()
-        self._least = np.maximum(ALIKE**2 * self._sizes - _ROUNDING, _ROUNDING)
+        self._least = np.sqrt(np.maximum(ALIKE**2 * self._sizes - _ROUNDING, _ROUNDING))
+        """The least number of common n-grams that makes a word alike, divided by the root of the number of n-grams of the other
+        word."""
         self._alphabet = alphabet
         self._ranks = ranks
         """Alphabetical rank of each word."""
         self.alike = lru_cache(maxsize=_MOST_CACHED)(self._find_alike)
+        self.most_alike = lru_cache(maxsize=_MOST_CACHED)(self._find_most_alike)
 
     @classmethod
     def of(cls, vocabulary: Mapping[str, int]) -> Spelling:
@@ -124,27 +132,33 @@ class Spelling:
         ranks = np.concatenate([free[self._ranks], new])
         return Spelling(vocabulary, grams, self._inverted.joined(table, len(grams)), alphabet, ranks)
 
+    def _find_most_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
+        """Returns the first few of the terms that `_find_alike` returns."""
+        alike = self.alike(word, stems, content)
+        if len(alike.ids) <= MOST_ALIKE:
+            return alike
+        return _Alike.of(alike.ids[:MOST_ALIKE], alike.likeness[:MOST_ALIKE])
+
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
         """Returns the stems of a word, then the terms that are like the word.
 
         For a stop word, which is no typing error, and for a pair of Han or kana, which has too few n-grams, only the stems are
         returned.
         """
-        own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int32)
-        same = np.full(len(own), 1 / len(stems), dtype=np.float32)
+        own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int64)
+        same = np.array([1 / len(stems)] * len(own), dtype=np.float32)
         if not content or len(word) > _LONGEST_WORD or is_pair(word):
-            return _Alike(ids=own, likeness=same)
+            return _Alike.of(own, same)
         grams = _grams(word)
         gram_numbers = [number for gram in grams if (number := self._grams.get(gram)) is not None]
         shared = self._inverted.shared(np.array(gram_numbers, dtype=np.int64))
         shared[own] = 0
-        others = (shared * shared >= len(grams) * self._least).nonzero()[0]
+        others = (shared >= len(grams) ** 0.5 * self._least).nonzero()[0]
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
         # Ties are ordered alphabetically, because the numbers of terms depend on tools that the caller may not see.
         best = np.lexsort((self._ranks[others], -cosine))
         likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
-        ids = np.concatenate([own, others[best].astype(np.int32)])
-        return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
+        return _Alike.of(np.concatenate([own, others[best]]), np.concatenate([same, likeness]))
 
 
 class Characters:
@@ -173,35 +187,42 @@ class Characters:
         """Returns a score for each tool, scaled as the class says; 0 for a hidden tool, and for all tools if no word of the
         catalog resembles a word of the request."""
         postings = self.postings
-        scope = postings.scope(visible)
-        query_terms = postings.query_terms(words)
-        alike = self._alike(query_terms, scope, visible)
+        query_terms = postings.query_terms(words, visible)
+        scope = query_terms.scope
+        alike = self._alike(query_terms, visible)
         if alike is None:
             return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
         weights = query_terms.term_weights.repeat(alike.counts) * alike.likeness * np.square(scope.rarity[alike.ids])
-        scores = postings.summed(alike.ids.astype(np.int64), weights, value=EVEN_COUNT) / scope.lengths
+        scores = postings.summed(alike.ids, weights, value=EVEN_COUNT) / scope.lengths
         if visible is not None:
             scores[~visible] = 0.0
         best = scores.max(initial=0.0)
         if best > 0:
-            scores = scores * np.float32(_matched_share(alike.likeness, alike.counts, query_terms.term_weights) / best)
+            scores *= np.float32(alike.share / best)
         return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, alike))
 
-    def _alike(self, query_terms: QueryTerms, scope: Scope, visible: Visible | None) -> _Likeness | None:
+    def _alike(self, query_terms: QueryTerms, visible: Visible | None) -> _Likeness | None:
         """Returns the terms that resemble words of the request; None if there are none."""
-        has_content = self.postings.has_content(query_terms, scope)
-        having = None if visible is None and not self.postings.has_unused_terms else scope.having
-        likenesses = [
-            self._spelling.alike(term.word, term.stems, term.content).among(having)
-            if term.content or has_content
-            else _NOTHING
+        spelling, has_content = self._spelling, query_terms.has_content
+        having = None if visible is None and not self.postings.has_unused_terms else query_terms.scope.having
+        find = spelling.most_alike if having is None else spelling.alike
+        alike = [
+            find(term.word, term.stems, term.content) if term.content or has_content else _NOTHING
             for term in query_terms.reading.terms
         ]
-        counts = np.array([len(each.ids) for each in likenesses], dtype=np.int64)
-        if not counts.sum():
+        if having is not None:
+            alike = [each.among(having) for each in alike]
+        counts = [len(each.ids) for each in alike]
+        if not any(counts):
             return None
-        ids = np.concatenate([each.ids for each in likenesses])
-        return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
+        weights = query_terms.term_weights.tolist()
+        share = sum(each.best * weight for each, weight in zip(alike, weights, strict=True)) / sum(weights)
+        return _Likeness(
+            ids=np.concatenate([each.ids for each in alike]),
+            likeness=np.concatenate([each.likeness for each in alike]),
+            counts=np.array(counts, dtype=np.int64),
+            share=share,
+        )
 
     def _reasons(self, query_terms: QueryTerms, alike: _Likeness, positions: Sequence[int]) -> Reasons:
         """Returns the reasons for the tools at these positions: their words that are spelled like words of the request. Identical
@@ -226,14 +247,6 @@ def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
 def _spelled_alike(pairs: Iterable[str]) -> tuple[str, ...]:
     text = ", ".join(pairs)
     return (f"spelled alike: {text}",) if text else ()
-
-
-def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights: Floats) -> float:
-    """Returns the share of the request's words that have similar terms, by the likeness of the most similar one."""
-    some = counts > 0
-    starts = (np.cumsum(counts) - counts)[some]
-    best = np.maximum.reduceat(likeness, starts)
-    return float((best * term_weights[some]).sum() / term_weights.sum())
 
 
 def _grams(word: str) -> set[str]:

@@ -30,12 +30,13 @@ from toolcaddie.ports import (
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
-from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, Scope, postings_of
+from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
 Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 _MOST_TEXT = 2_000
 """The largest number of characters of a description that are embedded; models read a few hundred words."""
@@ -170,15 +171,15 @@ class Embedding:
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._vectors.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._vectors.cosines(vectors[0], visible)
+        nearest = min(1.0, max(0.0, float(current.max())))
         crowds = self._hubs.of(visible) * np.float32(words.foreign * self._belief.hub) if words.foreign else None
+        near: Floats = cosines - self._usual(cosines, request, visible, crowds)
         if crowds is not None:
-            cosines = cosines - crowds
-        near: Floats = np.maximum(cosines - self._usual(request, visible, crowds), np.float32(0.0))
+            near -= crowds
         near[near < _ROUNDING] = 0.0
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
-        nearest = min(1.0, max(0.0, float(current.max())))
         said = words.translations[0][0] if words.translations else texts[0][0]
         talk = not content_words(said[:_MOST_TEXT], "english")
         if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
@@ -186,15 +187,14 @@ class Embedding:
         near *= np.float32(nearest / best)
         return near
 
-    def _usual(self, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
+    def _usual(self, cosines: Floats, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
         """Returns the cosine of the median visible tool, less what `crowds` has for each; if there are thousands, the median of
-        an even sample."""
-        rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
-        if not len(rows):
-            return np.float32(0.0)
-        some = rows[:: max(1, len(rows) // _SAMPLE)]
-        cosines = self._vectors.at(some) @ request
-        return np.float32(np.median(cosines if crowds is None else cosines - crowds[some]))
+        an even sample. `cosines`: those of all tools, or of the nearest ones if there is a graph."""
+        total = len(cosines) if visible is None else int(visible.sum())
+        step = max(1, total // _SAMPLE)
+        some: Ints | slice = slice(None, None, step) if visible is None else np.flatnonzero(visible)[::step]
+        sample = self._vectors.at(some) @ request if self._vectors.has_graph else cosines[some]
+        return _median(sample if crowds is None else sample - crowds[some])
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
@@ -202,17 +202,12 @@ class Embedding:
             own = self._belief.weight if words.foreign < 1 else 0.0
             foreign = self._belief.foreign * (_UNREAD if words.language == OTHER else 1.0)
             return words.foreign * foreign + (1 - words.foreign) * own
-        query_terms = self._postings.query_terms(words)
+        query_terms = self._postings.query_terms(words, visible)
         clear = min(1.0, _LONG / max(1, _content_count(query_terms)))
         if words.language != ENGLISH and self._belief.not_english is not None:
             return clear * self._belief.not_english
-        return clear * self._doubt(query_terms, visible)
-
-    def _doubt(self, query_terms: QueryTerms, visible: Visible | None) -> float:
-        """Returns the weight for a request of which the words say little, less what they are certain of."""
-        scope = self._postings.scope(visible)
-        doubt = 1 - self._belief.sure * scope.described * certainty(self._postings, query_terms, scope, visible)
-        return self._belief.weight * max(0.0, doubt)
+        doubt = 1 - self._belief.sure * query_terms.scope.described * certainty(self._postings, query_terms, visible)
+        return clear * self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
         """Returns the estimated share of a text, 0 to 1, that is in a language of the model; 0 if its stop words are those of
@@ -286,29 +281,26 @@ def vectors_of(tools: Sequence[Tool], embedder: Embedder, belief: Belief) -> Flo
     return mixed
 
 
-def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:
+def certainty(postings: Postings, query_terms: QueryTerms, mask: Visible | None) -> float:
     """Returns how certain the words of a request are to find the right tool, 0 to 1.
 
     It is the highest cosine between the words of the request and those of a tool, weighted by rarity, including words that the
     catalog does not have. It is lower if other tools are nearly as good, and 0 if many are. Tools with short texts count as if
     their texts were longer.
     """
-    terms = query_terms.reading.terms
     if not len(query_terms.ids) or not postings.size:
         return 0.0
-    term_weights = np.array([term.weight for term in terms], dtype=np.float32)
-    rarity = np.full(len(terms), scope.rarest, dtype=np.float32)
-    in_catalog = scope.having[query_terms.ids] > 0
-    rarity[query_terms.term[in_catalog]] = scope.rarity[query_terms.ids[in_catalog]]
-    weights = term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids] ** 2
-    shared = postings.summed(query_terms.ids, np.where(in_catalog, weights, 0.0).astype(np.float32), value=EVEN_COUNT)
-    if mask is not None:
-        shared[~mask] = 0.0
-    lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
-    query_length = float(np.sqrt(((term_weights * rarity) ** 2).sum()))
+    scope, known = query_terms.scope, query_terms.visible
+    rarity = np.full(len(query_terms.term_weights), scope.rarest, dtype=np.float32)
+    rarity[query_terms.term[known]] = query_terms.rarity[known]
+    query_length = float(np.sqrt(np.square(query_terms.term_weights * rarity).sum()))
     if not query_length:
         return 0.0
-    cosines = shared / lengths / query_length
+    weights = query_terms.weights * np.square(query_terms.rarity) * known
+    cosines = postings.summed(query_terms.ids, weights, value=EVEN_COUNT) / scope.long_lengths
+    cosines /= np.float32(query_length)
+    if mask is not None:
+        cosines[~mask] = 0.0
     best = float(cosines.max())
     return best * _ahead(cosines, best) if best > 0 else 0.0
 
@@ -320,6 +312,15 @@ def _ahead(cosines: Floats, best: float) -> float:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])
     return min(1.0, max(0.0, (1 - crowd / best - _LEAST_AHEAD) / (_AHEAD - _LEAST_AHEAD)))
+
+
+def _median(values: Floats) -> np.float32:
+    """Returns the median of some values, 0 if there are none, in a fifth of the time of `np.median`."""
+    if not len(values):
+        return np.float32(0.0)
+    middle = len(values) // 2
+    parted = np.partition(values, (max(0, middle - 1), middle))
+    return np.float32(parted[middle] if len(values) % 2 else (parted[middle - 1] + parted[middle]) / 2)
 
 
 def _unit(rows: Floats) -> Floats:

@@ -30,9 +30,9 @@ class Mentions:
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         """Returns for each tool the squared share of its name that the request mentions; 0 for a hidden tool."""
         postings = self.postings
-        query_terms, scope = postings.query_terms(words), postings.scope(visible)
-        ids = query_terms.ids
-        share = postings.name_sums(ids, query_terms.nearest[query_terms.term] * scope.rarity[ids]) / scope.names
+        query_terms = postings.query_terms(words, visible)
+        weights = query_terms.nearest[query_terms.term] * query_terms.rarity
+        share = postings.name_sums(query_terms.ids, weights) / query_terms.scope.names
         if visible is not None:
             share[~visible] = 0.0
         scores: Scores = np.square(share)

@@ -7,6 +7,7 @@ vectors. Words are cut into the pieces of that model (WordPiece, Schuster and Na
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 import zlib
@@ -51,6 +52,8 @@ _LETTERS = 3
 near to others by chance."""
 _MOST_CACHED = 16_384
 """The largest number of words whose pieces are cached."""
+_MOST_REQUESTS = 256
+"""The largest number of messages whose pieces are cached."""
 _UNTRANSLATED = 0.25
 """Weight of a word without a translation in a foreign text: often a name."""
 _UNKNOWN_IMPORTANCE = 1.5
@@ -70,6 +73,7 @@ class WordTable:
         self._rows, self._scales = rows, scales
         self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
         self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
+        self._request = lru_cache(maxsize=_MOST_REQUESTS)(self._request_summands)
         self.importance = lru_cache(maxsize=_MOST_CACHED)(self._importance)
         """Returns the length of a word's vector before it is scaled: about 0.2 for "the" and 1.7 for "superbowl"."""
         self._tables = language_tables()
@@ -80,11 +84,11 @@ class WordTable:
 
     def embed_requests(self, texts: Sequence[str]) -> Floats:
         """Returns the vectors of requests. They differ from `embed` in that a single word may be foreign."""
-        return self._vectors([self._summands(text, self._tables.guess.of(text)) for text in texts])
+        return self._vectors([self._request(text) for text in texts])
 
     def is_worded(self, text: str) -> bool:
         """Returns True if a text has a piece of at least three letters. Texts of shorter pieces are near to others by chance."""
-        return any(self._worded[number] for number in self._summands(text, self._tables.guess.of(text))[0])
+        return any(self._worded[number] for number in self._request(text)[0])
 
     def words(self) -> list[str]:
         """Returns the English words that are pieces by themselves."""
@@ -96,9 +100,13 @@ class WordTable:
             if numbers:
                 scales = self._scales[numbers] if weights is None else self._scales[numbers] * weights
                 np.dot(scales, self._rows[numbers].astype(np.float32), out=row)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        lengths = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))
         return unit
+
+    def _request_summands(self, text: str) -> tuple[list[int], Floats | None]:
+        """Returns the summands of a request. The latest are cached, because each later turn of a conversation has them again."""
+        return self._summands(text, self._tables.guess.of(text))
 
     def _summands(self, text: str, code: str) -> tuple[list[int], Floats | None]:
         """Returns the numbers of the pieces whose rows make the vector of a text, and their weights; None: all weigh 1. A word of
@@ -121,8 +129,8 @@ class WordTable:
         numbers = list(self._pieces_of(word))
         if not numbers:
             return _UNKNOWN_IMPORTANCE
-        lengths = self._scales[numbers] * np.linalg.norm(self._rows[numbers].astype(np.float32), axis=1)
-        return float(np.linalg.norm(lengths))
+        squares = (self._rows[numbers].astype(np.float32) ** 2).sum(axis=1)
+        return math.sqrt((self._scales[numbers] ** 2 * squares).sum())
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """Returns the numbers of the pieces of a word; none if the table lacks a piece for some part of the word."""
