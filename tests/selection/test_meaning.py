@@ -14,9 +14,9 @@ from toolcaddie.core.presets import LEXICAL, SelectionSettings
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranking
-from toolcaddie.selection.rankers import embedding, static
-from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.word_table import word_table
 
 TOOLS = (
     Tool(name="change_theme", description="Switch the look of the app between light and dark."),
@@ -141,7 +141,7 @@ def test_a_damaged_table_is_named(content: bytes | None, tmp_path: Path, monkeyp
     file = tmp_path / "words.npz"
     if content is not None:
         file.write_bytes(content)
-    monkeypatch.setattr(static, "_FILE", file)
+    monkeypatch.setattr("toolcaddie.selection.word_table._FILE", file)
     word_table.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"words\.npz cannot be read .* install toolcaddie again"):
