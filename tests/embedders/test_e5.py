@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pytest
 
 from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import SIGNALS, SelectionSettings
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.embedders.local import e5
 from toolcaddie.embedders.prepared import Prepared
+from toolcaddie.samples import gym
 from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
 
@@ -29,10 +34,10 @@ def embedder():
     return e5()
 
 
-def _best(embedder, text):
+def _best(embedder, text, tools=TOOLS):
     rankers = static.with_embedder(embedder, embedding.factory(embedder))
     selector = Selector(SelectionSettings(rankers=SIGNALS["embedding"]), rankers)
-    view = View(catalog=Catalog.of(TOOLS, check_schemas=False))
+    view = View(catalog=Catalog.of(tools, check_schemas=False))
     return [hit.tool.name for hit in selector.ranked(view, SelectionQuery(text=text), 4).tools]
 
 
@@ -90,3 +95,24 @@ def test_hidden_tools_do_not_change_how_near_others_are_to_a_foreign_request(emb
     assert [(hit.tool.name, pytest.approx(hit.score, abs=1e-4)) for hit in one] == [
         (hit.tool.name, hit.score) for hit in other
     ]
+
+
+def test_what_all_other_languages_have_in_common_is_no_part_of_a_kazakh_request(embedder):
+    names = [
+        "create_referral",
+        "get_top_referrers",
+        "get_current_branch",
+        "create_member_note",
+        "delete_member_note",
+        "delete_lead",
+    ]
+    by_name = {tool.name: tool for tool in gym.source(today=date(2026, 3, 18)).tools()}
+    text = "Ahmed Hassan Edgar Finch деген досын ұсынды, соны тіркеп қойшы"  # he recommended a friend, register that
+    assert "create_referral" in _best(embedder, text, [by_name[name] for name in names])[:2]
+
+
+def test_a_damaged_accent_is_named(embedder, monkeypatch):
+    belief = replace(embedding.belief_of(embedder), accent="missing.npy")
+    monkeypatch.setattr(embedding, "BELIEFS", {embedder.name: belief})
+    with pytest.raises(ConfigError, match=r"missing\.npy cannot be read .* install toolcaddie again"):
+        _best(embedder, "Ертең ауа райы қандай болады?")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import (
@@ -78,13 +80,19 @@ class Belief:
     hub: float = 0.3
     """Share of a tool's nearness to its own nearest tools that is subtracted from its nearness to a foreign request: tools that
     are near to many others are near to any request in another language."""
+    accent: str | None = None
+    """The file with the direction in which the model's vectors of texts in other languages differ from those of the same texts in
+    English, float32 [dimensions] of length 1. It is removed from the vectors of requests in languages without a table of words.
+    None: there is no such direction."""
 
 
 MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
 """The parameters for the vectors of a sentence model."""
 
 BELIEFS: Mapping[str, Belief] = {
-    "multilingual-e5-small-q4": Belief(weight=0.75, sure=3.5, name=0.0, thorough=True, foreign=2.0, hub=0.25)
+    "multilingual-e5-small-q4": Belief(
+        weight=0.75, sure=3.5, name=0.0, thorough=True, foreign=2.0, hub=0.25, accent="e5_accent.npy"
+    )
 }
 """The parameters for the vectors of certain models, by name."""
 
@@ -168,6 +176,8 @@ class Embedding:
         if not weights.any() or not len(self._vectors):
             return None
         vectors = _floats(request_vectors(self._embedder, [text for text, _ in texts]))
+        if words.language == OTHER and self._belief.accent is not None:
+            vectors = _without(vectors, _accent(self._belief.accent))
         request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
         cosines = self._vectors.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._vectors.cosines(vectors[0], visible)
@@ -220,6 +230,24 @@ class Embedding:
         if is_foreign(split_words(text[:_MOST_TEXT]), languages):
             return 0.0
         return max(0.0, 2 * latin_share(text) - 1)
+
+
+@lru_cache(maxsize=4)
+def _accent(file: str) -> Floats:
+    """Returns the direction in a file beside this module (see `Belief.accent`). Raises `ConfigError` if it cannot be read."""
+    path = Path(__file__).with_name(file)
+    try:
+        accent: Floats = np.load(path)
+    except (OSError, EOFError, ValueError) as error:
+        raise ConfigError(
+            f"{path} cannot be read ({error}); it is part of toolcaddie: install toolcaddie again"
+        ) from error
+    return accent
+
+
+def _without(vectors: Floats, direction: Floats) -> Floats:
+    """Returns the vectors without their parts in this direction, of length 1."""
+    return _unit(vectors - np.outer(vectors @ direction, direction))
 
 
 def _content_count(query_terms: QueryTerms) -> int:
