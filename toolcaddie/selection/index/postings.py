@@ -53,9 +53,9 @@ _PART = 0
 
 _TERMS_DESCRIBED = 12
 """The number of terms besides its name from which a tool counts as fully described."""
-_SLIGHT = 2e-4
-"""The change of the rarity of a term, times the rarity, up to which the lengths of tools stay as they are. Among 25,000 tools it
-changes a length by less than one part in 100,000."""
+_SLIGHT = 1e-3
+"""The change of the rarity of a term, times the rarity, up to which the lengths of tools stay as they are. It changes a length
+by about one part in 100,000, and that of a tool with few words by one in 10,000."""
 _MOST_SCOPES = 64
 """The largest number of sets of visible tools (masks) whose counts of terms (`Scope`) are cached."""
 _MOST_LOOSE = 64
@@ -153,17 +153,18 @@ class RowSums:
     names: Doubles
     """[2, rows]: the sum of the parts of the terms in the tool's name, alone and times log(h + 0.5)."""
     having: Longs
-    """The h of each term that the sums are made with. For a term of thousands of tools, one tool more changes next to nothing
-    (`_SLIGHT`), but would change the sums of thousands of tools, so it is postponed until the change is larger."""
+    """The h of each term that the sums of `terms` are made with. For a term of thousands of tools, one tool more changes next to
+    nothing (`_SLIGHT`), but would change the sums of thousands of tools, so it is postponed until the change is larger."""
 
     @classmethod
-    def of(cls, terms: Table, names: Table, having: Longs) -> RowSums:
-        logs = _log(having)
+    def of(cls, terms: Table, names: Table, having: Longs, counted: Longs) -> RowSums:
+        """Returns the sums of some rows. `counted`: the field `having`."""
+        logs, exact = _log(counted), _log(having)
         ones = np.ones(len(logs))
         return cls(
-            having=having,
             terms=terms.weighed(np.stack([ones, logs, logs * logs]), EVEN_COUNT, squared=True),
-            names=names.weighed(np.stack([ones, logs]), _PART),
+            names=names.weighed(np.stack([ones, exact]), _PART),
+            having=counted,
         )
 
     def lengths(self, tools: int) -> Floats:
@@ -224,7 +225,7 @@ class TermIndex:
             rows=np.arange(len(catalog)),
             having=having,
             in_names=names.counted(None, len(vocabulary)),
-            sums=RowSums.of(terms, names, having),
+            sums=RowSums.of(terms, names, having, having),
         )
 
     def changed(self, change: CatalogChange) -> TermIndex:
@@ -253,7 +254,7 @@ class TermIndex:
             in_names=np.concatenate([self.in_names, padding])
             + names.counted(None, width)
             - self.names.entries(removed_rows).counted(None, width),
-            sums=sums.joined(RowSums.of(terms, names, sums.having)),
+            sums=sums.joined(RowSums.of(terms, names, having, sums.having)),
         )
         loose = len(index.terms) - len(rows) + len(index.terms.late)
         return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
@@ -267,16 +268,17 @@ class TermIndex:
 
     def _recounted(self, having: Longs, tools: int) -> RowSums:
         """Returns the sums of the rows after the number of tools that have each term became `having`, of `tools` in all."""
-        known = self.sums.having
-        changed = np.flatnonzero(known != having[: len(known)])
-        old, new = _log(known[changed]), _log(having[changed])
+        terms, names, counted = self.sums.terms.copy(), self.sums.names.copy(), having.copy()
+        size = len(self.having)
+        counted[:size] = self.sums.having
+        changed = np.flatnonzero(self.having != having[:size])
+        names[1:] += self.names.weighed(changed, (_log(having[changed]) - _log(self.having[changed]))[None], _PART)
+        changed = np.flatnonzero(counted != having)
+        old, new = _log(counted[changed]), _log(having[changed])
         large = np.abs(new - old) * (np.log(tools + 1) - new) > _SLIGHT
         changed, old, new = changed[large], old[large], new[large]
-        terms, names, counted = self.sums.terms.copy(), self.sums.names.copy(), having.copy()
-        counted[: len(known)] = known
         counted[changed] = having[changed]
         terms[1:] += self.terms.weighed(changed, np.stack([new - old, new**2 - old**2]), EVEN_COUNT, squared=True)
-        names[1:] += self.names.weighed(changed, (new - old)[None], _PART)
         return RowSums(terms=terms, names=names, having=counted)
 
     def _compact(self) -> TermIndex:
