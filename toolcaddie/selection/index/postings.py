@@ -243,7 +243,7 @@ class TermIndex:
         padding = np.zeros(width - len(self.vocabulary), dtype=np.int64)
         gone = self.terms.entries(removed_rows).counted(None, width)
         having = np.concatenate([self.having, padding]) + terms.counted(None, width) - gone
-        sums = self._recounted(having, len(rows))
+        more = RowSums.of(terms, names, having, self._counted_with(having, len(rows)))
         index = TermIndex(
             languages=languages,
             vocabulary=vocabulary,
@@ -254,7 +254,7 @@ class TermIndex:
             in_names=np.concatenate([self.in_names, padding])
             + names.counted(None, width)
             - self.names.entries(removed_rows).counted(None, width),
-            sums=sums.joined(RowSums.of(terms, names, having, sums.having)),
+            sums=self._recounted(more, having),
         )
         loose = len(index.terms) - len(rows) + len(index.terms.late)
         return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
@@ -266,20 +266,31 @@ class TermIndex:
             None if len(self.terms) == len(self.rows) and (self.rows == np.arange(len(self.rows))).all() else self.rows
         )
 
-    def _recounted(self, having: Longs, tools: int) -> RowSums:
-        """Returns the sums of the rows after the number of tools that have each term became `having`, of `tools` in all."""
-        terms, names, counted = self.sums.terms.copy(), self.sums.names.copy(), having.copy()
+    def _recounted(self, added: RowSums, having: Longs) -> RowSums:
+        """Returns the sums after the number of tools that have each term became `having`, followed by those of `added` rows,
+        which are made with the numbers of `_counted_with`."""
+        sums, counted, rows = self.sums.joined(added), added.having, len(self.terms)
         size = len(self.having)
-        counted[:size] = self.sums.having
+        # `joined` made new arrays, which nobody else has yet.
         changed = np.flatnonzero(self.having != having[:size])
-        names[1:] += self.names.weighed(changed, (_log(having[changed]) - _log(self.having[changed]))[None], _PART)
+        logs = _log(having[changed]) - _log(self.having[changed])
+        sums.names[1:, :rows] += self.names.weighed(changed, logs[None], _PART)
+        changed = np.flatnonzero(self.sums.having != counted[:size])
+        old, new = _log(self.sums.having[changed]), _log(counted[changed])
+        squares = np.stack([new - old, new**2 - old**2])
+        sums.terms[1:, :rows] += self.terms.weighed(changed, squares, EVEN_COUNT, squared=True)
+        return sums
+
+    def _counted_with(self, having: Longs, tools: int) -> Longs:
+        """Returns the number of tools with each term with which the sums are made from now on: `having`, but for terms of which a
+        small change is postponed."""
+        counted = having.copy()
+        counted[: len(self.having)] = self.sums.having
         changed = np.flatnonzero(counted != having)
-        old, new = _log(counted[changed]), _log(having[changed])
-        large = np.abs(new - old) * (np.log(tools + 1) - new) > _SLIGHT
-        changed, old, new = changed[large], old[large], new[large]
-        counted[changed] = having[changed]
-        terms[1:] += self.terms.weighed(changed, np.stack([new - old, new**2 - old**2]), EVEN_COUNT, squared=True)
-        return RowSums(terms=terms, names=names, having=counted)
+        new = _log(having[changed])
+        large = np.abs(new - _log(counted[changed])) * (np.log(tools + 1) - new) > _SLIGHT
+        counted[changed[large]] = having[changed[large]]
+        return counted
 
     def _compact(self) -> TermIndex:
         """Returns the index without the rows and terms of removed tools, and with all rows early."""
