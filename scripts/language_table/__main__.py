@@ -27,7 +27,7 @@ from scripts.language_table.segment import bare, english_words, foreign_stems, f
 from scripts.language_table.sources import SOURCES, Source
 from scripts.language_table.tables import guess_arrays, translation_arrays
 from toolcaddie.selection.languages.guess import ALPHABETS, ENGLISH, plain_words
-from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.selection.word_table import word_table
 
 LONGEST_TEXT = 300
 """Texts with more characters say little about single words."""

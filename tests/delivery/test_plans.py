@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from toolcaddie.core.errors import BudgetError
 from toolcaddie.core.selection import Budget, SelectedTool, Selection
 from toolcaddie.core.tool import Tool
 from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.util.replacing import replace
 
 PRICES = Prices(input=3.0, cached=0.3, written=3.75, output=15.0)
 CACHED = Capabilities(cache=CacheRule(kind="automatic", minimum=10, lifetime=300.0), prices=PRICES)

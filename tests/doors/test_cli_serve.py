@@ -91,6 +91,14 @@ def test_serve_answers_the_official_client_and_stops_on_a_signal_with_the_trail_
     assert kinds.count("call_finished") == 2
 
 
+def test_a_client_behind_a_proxy_on_this_machine_is_a_client_of_another_machine(tmp_path: Path) -> None:
+    with _serving(tmp_path, "--catalog", "gym") as server:
+        assert "freeze_membership" in _ask(server.client())
+        with pytest.raises(openai.PermissionDeniedError, match="only clients on its own machine"):
+            _ask(server.client().with_options(default_headers={"x-forwarded-for": "203.0.113.7"}))
+        assert server.stop() == 0
+
+
 def test_serve_finishes_the_request_under_way_before_it_stops(tmp_path: Path) -> None:
     """The upstream answers only after the signal was sent."""
     asked, signalled = threading.Event(), threading.Event()

@@ -158,7 +158,7 @@ def test_needed_tools_take_a_quarter_of_the_places_and_none_of_the_first() -> No
     needs = tuple(f"{thing}_id" for thing in ("contract", "person", "house", "city", "street", "country"))
     tools = [
         *(tool(f"stop_contract_{i}", "Stop a contract.") for i in range(9)),
-        tool("stop_contract", "Stop a contract at once.", needs=needs),
+        tool("stop_contract", "Stop a contract early, whatever its notice period.", needs=needs),
         *(tool(f"search_{need.removesuffix('_id')}", "Quite other words.") for need in needs),
     ]
     names = select(tools, "stop the contract at once", max_tools=8).names
@@ -166,14 +166,40 @@ def test_needed_tools_take_a_quarter_of_the_places_and_none_of_the_first() -> No
     assert sum(name.startswith("stop_contract") for name in names) >= 6
 
 
-def test_the_ranking_itself_is_not_touched() -> None:
-    tools = [
-        tool("stop_contract", "Stop a contract.", needs=("contract_id",)),
-        tool("look_up", "By person.", gives=holding("contract_id")),
-        *fillers(5),
-    ]
-    found = Selector().search(View(catalog=Catalog.of(tools)), "stop the contract", 10)
-    assert "look_up" not in [each.tool.name for each in found]
+@pytest.mark.parametrize(
+    ("name", "logs_in"), [("user_login", True), ("get_login_status", False), ("check_login_status", False)]
+)
+def test_a_tool_that_tells_whether_somebody_is_logged_in_gives_no_token(name: str, logs_in: bool) -> None:
+    assert givers([tool("send", needs=("access_token",)), tool(name)], "send") == [name] * logs_in
+
+
+def search(tools: list[Tool], text: str, limit: int = 10) -> list[str]:
+    return [each.tool.name for each in Selector().search(View(catalog=Catalog.of(tools)), text, limit)]
+
+
+_VERBS = ("sign", "print", "send", "renew", "archive", "draft")
+_STOPS = [
+    tool("stop_contract", "Stop a contract early, whatever its notice period.", needs=("contract_id",)),
+    tool("look_up", "By person.", gives=holding("contract_id")),
+]
+_OTHERS = [tool(f"{verb}_contract", f"{verb.capitalize()} a contract.") for verb in _VERBS]
+_TEXT = f"stop the contract early, whatever the notice period, do not {', '.join(_VERBS)} it"
+
+
+@pytest.mark.parametrize(("text", "place"), [("", 4), (" 17", None), (" with the id abc", None)])
+def test_in_a_search_the_tool_with_the_id_that_the_request_lacks_is_fifth(text: str, place: int | None) -> None:
+    names = search([*_STOPS, *_OTHERS], _TEXT + text)
+    assert (names.index("look_up") if "look_up" in names else None) == place
+
+
+def test_a_needed_tool_says_in_a_search_what_it_returns() -> None:
+    hits = Selector().search(View(catalog=Catalog.of([*_STOPS, *_OTHERS])), _TEXT, 10)
+    assert hits[4].reasons == ("returns contract_id, which stop_contract needs",)
+
+
+@pytest.mark.parametrize(("others", "limit"), [(2, 10), (6, 4)])
+def test_a_search_of_less_than_five_results_has_no_needed_tool(others: int, limit: int) -> None:
+    assert "look_up" not in search([*_STOPS, *_OTHERS[:others]], _TEXT, limit)
 
 
 def test_tools_that_were_used_together_come_together() -> None:

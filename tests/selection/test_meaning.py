@@ -14,9 +14,9 @@ from toolcaddie.core.presets import LEXICAL, SelectionSettings
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranking
-from toolcaddie.selection.rankers import embedding, static
-from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.word_table import word_table
 
 TOOLS = (
     Tool(name="change_theme", description="Switch the look of the app between light and dark."),
@@ -60,6 +60,20 @@ def test_a_request_that_shares_no_word_finds_its_tool(text: str, tool: str) -> N
 def test_the_reason_says_so() -> None:
     (found,) = Selector().ranked(_view(), _asked("will it rain tomorrow"), 1).tools
     assert any(reason.startswith("near in meaning: 0.") for reason in found.reasons)
+
+
+_NOUNS = """anchor basket candle drawer engine feather garden hammer island jacket kettle ladder mirror needle orange pencil
+quarry rabbit saddle temple uncle valley window yacht zebra barrel cotton donkey"""
+
+
+def test_the_table_weighs_half_in_a_message_of_twice_fourteen_content_words() -> None:
+    nouns = _NOUNS.split()
+
+    def weight(count: int) -> float:
+        return Selector().signals(_view(), _asked(" ".join(nouns[:count]))).own_weights["static"]
+
+    assert weight(14) == pytest.approx(weight(7), rel=1e-6)
+    assert weight(28) == pytest.approx(weight(14) / 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("text", ["yes, do it", "zzqx", "", "   ", "!!!", "0x3f zq", "你好吗", "\ud800"])
@@ -127,7 +141,7 @@ def test_a_damaged_table_is_named(content: bytes | None, tmp_path: Path, monkeyp
     file = tmp_path / "words.npz"
     if content is not None:
         file.write_bytes(content)
-    monkeypatch.setattr(static, "_FILE", file)
+    monkeypatch.setattr("toolcaddie.selection.word_table._FILE", file)
     word_table.cache_clear()
     try:
         with pytest.raises(ConfigError, match=r"words\.npz cannot be read .* install toolcaddie again"):

@@ -14,6 +14,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any, Literal
@@ -128,17 +129,24 @@ class Trail:
         self._clock = clock
         self._durable = durable
         self.takes = frozenset(_DATA)
-        self._last: Bounded[str, int] = Bounded(_MOST_RUNS)
+        self._last: Bounded[str, _Last] = Bounded(_MOST_RUNS)
         """Run id -> number of the run's last row, for active runs. If a run is evicted, the number is read from the log again."""
 
     async def emit(self, event: RunEvent) -> None:
         """Appends the event's row to the log. Events that are not stored are ignored."""
         kind = type(event)
-        if kind not in _DATA:
+        data_of = _DATA.get(kind)
+        if data_of is None:
             return
-        if kind in _AFTER_OTHERS or (kind is not RunStarted and event.run_id not in self._last):
-            await self._load_last(event.run_id)
-        record = self._record(event)
+        last = self._last.get(event.run_id)
+        if kind in _AFTER_OTHERS or (last is None and kind is not RunStarted):
+            last = await self._loaded(event.run_id)
+        elif last is None:
+            last = self._last.put_if_absent(event.run_id, _Last())
+        last.seq += 1
+        record = EventRecord(
+            run_id=event.run_id, seq=last.seq, at=self._clock(), kind=_KINDS[kind], data=data_of(event)
+        )
         self._log.append(record)
         if kind in _DURABLE:
             await self._flush_or_withdraw(record)
@@ -159,26 +167,21 @@ class Trail:
             self._log.withdraw(record)
             raise
 
-    def _record(self, event: RunEvent) -> EventRecord:
-        return EventRecord(
-            run_id=event.run_id,
-            seq=self._next(event.run_id),
-            at=self._clock(),
-            kind=_KINDS[type(event)],
-            data=_DATA[type(event)](event),
-        )
-
-    async def _load_last(self, run_id: str) -> None:
+    async def _loaded(self, run_id: str) -> _Last:
         """Reads the number of the run's last row from the log."""
         records = await self._log.events(run_id)
+        last = self._last.put_if_absent(run_id, _Last())
         # The calls of an answer run concurrently, so another event of this run may have used a number meanwhile.
-        self._last.put(run_id, max(self._last.peek(run_id) or 0, *(record.seq for record in records), 0))
+        last.seq = max(last.seq, *(record.seq for record in records), 0)
+        return last
 
-    def _next(self, run_id: str) -> int:
-        """Returns the number of the run's next row."""
-        seq = (self._last.peek(run_id) or 0) + 1
-        self._last.put(run_id, seq)
-        return seq
+
+@dataclass(slots=True)
+class _Last:
+    """The number of a run's last row. The object stays the same while the run is active, because a store of the number at each
+    row would take longer than the row."""
+
+    seq: int = 0
 
 
 def kind_of(event: type) -> str:
@@ -618,6 +621,8 @@ def _json_or_text(text: str) -> str:
 
 def _text(text: str) -> str:
     """Returns the stored form of a text: redacted and truncated."""
+    if not text:
+        return text
     return _capped(redact_text(_plain(text[: TEXT_LIMIT + _margin()])), total=len(text))
 
 
@@ -637,6 +642,8 @@ def _capped(text: str, *, total: int) -> str:
 def _plain(text: str) -> str:
     """Returns the text without zero bytes and halves of surrogate pairs, which some models send and some databases cannot
     store."""
+    if text.isascii() and "\0" not in text:
+        return text
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

@@ -265,6 +265,13 @@ def _both(first: Mask, second: Mask) -> Mask:
 
 
 @lru_cache(maxsize=_CATALOGS)
+def has_own_forms(catalog: Catalog) -> bool:
+    """Returns True if a tool has a form of its own in the client's API (`Tool.own_form`). Cached, because every request needs
+    it."""
+    return any(tool.own_form is not None for tool in catalog.tools)
+
+
+@lru_cache(maxsize=_CATALOGS)
 def _ordinary(catalog: Catalog) -> tuple[Mask, tuple[str, ...]]:
     """Returns a mask of the tools that have a category and are not core, and the names of their categories. Cached, because every
     request needs them."""

@@ -4,7 +4,6 @@ expected costs of its options."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -112,8 +111,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryPlan:
+class DeliveryPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The input of a planner."""
 
     view: View

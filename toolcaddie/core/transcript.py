@@ -11,6 +11,7 @@ import hashlib
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import PendingCall, RunResult, Transcript
+from toolcaddie.core.tool import JsonObject
 
 BETWEEN_ROUNDS = "\n\n"
 """Separator of the texts of two model calls."""
@@ -47,9 +48,15 @@ def next_name(transcript: Transcript, result: RunResult) -> str:
     return transcript.name or extended(transcript.digest, visible_answer(result))
 
 
-def visible_answer(result: RunResult) -> Message:
-    """Returns the answer in the form in which the client will send it back."""
-    return Message(role="assistant", content=answer_text(result), tool_calls=result.client_calls)
+def visible_answer(result: RunResult, *, native: tuple[JsonObject, ...] = (), author: str = "") -> Message:
+    """Returns the answer in the form in which the client will send it back. `native`, `author`: as in `Message`."""
+    return Message(
+        role="assistant",
+        content=answer_text(result),
+        tool_calls=result.client_calls,
+        native=native,
+        author=author,
+    )
 
 
 def answer_text(result: RunResult) -> str | None:

@@ -49,6 +49,11 @@ class ModelPage:
 # ---------------------------------------------------------------- at a door
 
 
+_NO_TOOLS = (b"null", b"[]")
+"""The field `tools` of a request without tools."""
+_NO_TOOLS_SIZE = max(map(len, _NO_TOOLS))
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """The top-level fields of a request as bytes. A door decodes only the fields that decide where the request goes, because in
@@ -62,11 +67,11 @@ class Envelope:
 
     @property
     def has_tools(self) -> bool:
-        return self.tools not in (b"null", b"[]")
+        raw = self.fields.get("tools")
+        return raw is not None and (memoryview(raw).nbytes > _NO_TOOLS_SIZE or bytes(raw) not in _NO_TOOLS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoorRequest:
+class DoorRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A client's request in our types. The tools are read separately, because clients repeat the same list and a door caches
     it."""
 
@@ -75,11 +80,11 @@ class DoorRequest:
     tool_choice: Any = None
     """Same as `ModelRequest.tool_choice`."""
     stream: bool = False
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """All other fields, unchanged."""
     tools: tuple[Tool, ...] = ()
     """Tools whose definitions are among the messages. On most wires, all tools are in a field of their own."""
-    own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
+    own_forms: Mapping[str, JsonObject] = msgspec.field(default_factory=dict)
     """`Tool.own_form` of the client's tools that have one, by name."""
 
 

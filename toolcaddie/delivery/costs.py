@@ -11,7 +11,7 @@ many model calls as it has had, and a new topic every few calls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.delivery import DeliveryPlan
@@ -38,8 +38,7 @@ _ASKING_TOKENS = 60.0
 """Output tokens of a call in which the model asks for tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's prices as ratios to the price of fresh input, and the rule of its cache."""
 
     read: float = 1.0
@@ -74,8 +73,7 @@ class Terms:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """Expectations of the rest of a conversation, and the costs that follow from them."""
 
     terms: Terms

@@ -4,6 +4,7 @@ consists of these definitions."""
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, Strategy
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.schema import estimate_tokens, wire_definition
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectedTool
 from toolcaddie.core.tool import Tool
 from toolcaddie.util.bounded import Bounded, Limit
 
@@ -57,6 +58,11 @@ class Definitions:
         self._cache: Bounded[tuple[int, bool], Definition] = Bounded(size, Limit(tokens, _tokens))
         self._arrays: Bounded[Hashable, _Array] = Bounded(_ARRAYS, Limit(_ARRAY_TOOLS, _length))
         """Arrays of definitions that were sent last, by what they were made from: most requests have the same again."""
+        self._last: tuple[Sequence[DeliveredTool], _Array | None] = ((), None)
+        """The latest array, and the tools from which it was made."""
+        self._selected: tuple[Sequence[SelectedTool], tuple[DeliveredTool, ...]] = ((), ())
+        """The latest selection and its tools as they are delivered. A catalog that is sent whole has the same selection in each
+        request."""
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
         """Returns the definition of a tool, `slim` (without examples, titles and long descriptions) or in full."""
@@ -70,6 +76,14 @@ class Definitions:
         definition = Definition(tool, wire, digest, estimate_tokens(encoded))
         self._cache.put(key, definition)
         return definition
+
+    def delivered(self, selected: Sequence[SelectedTool]) -> tuple[DeliveredTool, ...]:
+        """Returns the selected tools as they are delivered; for the same selection as before, the same object."""
+        last, tools = self._selected
+        if selected is not last:
+            tools = tuple([DeliveredTool(name=item.tool.name, slim=item.slim) for item in selected])
+            self._selected = (selected, tools)
+        return tools
 
     def tokens(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> int:
         """Returns the sum of the tokens of these tools, in the form in which they are sent."""
@@ -121,7 +135,7 @@ class Definitions:
             hidden, deferred = [], []
         return Delivery(
             strategy=strategy,
-            definitions=(*array.wire, *[definition.wire for definition in hidden]),
+            definitions=(*array.wire, *[definition.wire for definition in hidden]) if hidden else array.wire,
             meta=tuple([each.name for each in meta]),
             tools=tools,
             prefix_digest=array.digest,
@@ -134,11 +148,20 @@ class Definitions:
 
     def _array(self, plan: DeliveryPlan, meta: tuple[Tool, ...], tools: tuple[DeliveredTool, ...]) -> _Array:
         """Returns the array of the meta tools and these tools, the one that was made last from the same."""
+        last_tools, last = self._last
+        if (
+            tools is last_tools
+            and last is not None
+            and last.catalog is plan.view.catalog
+            and _are_same(last.meta, meta)
+        ):
+            return last  # the whole catalog again; to hash and compare its tools takes longer
         key = (id(plan.view.catalog), tuple(map(id, meta)), tools)
         array = self._arrays.get(key)
         if array is None:
             array = _array(plan, meta, self._visible(plan, meta, tools))
             self._arrays.put(key, array)
+        self._last = (tools, array)
         return array
 
     def _visible(
@@ -158,6 +181,10 @@ def _array(plan: DeliveryPlan, meta: tuple[Tool, ...], definitions: Sequence[Def
         digest=hashlib.sha256(b"".join([definition.digest for definition in definitions])).hexdigest(),
         tokens=sum([definition.tokens for definition in definitions]),
     )
+
+
+def _are_same(some: Sequence[Tool], others: Sequence[Tool]) -> bool:
+    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 def _length(array: _Array) -> int:

@@ -21,13 +21,15 @@ def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
 
     Raises `BudgetError` if the selection alone is over the budget, which means that it was made for another budget.
     """
-    delivered_names = names(plan.delivered)
-    selection = [DeliveredTool(name=item.tool.name, slim=item.slim) for item in plan.selection.tools]
-    additions = [tool for tool in selection if tool.name not in delivered_names]
-    earlier = [tool for tool in plan.delivered if plan.view.get(tool.name) is not None]
+    selection = additions = definitions.delivered(plan.selection.tools)
+    earlier: tuple[DeliveredTool, ...] = ()
+    if plan.delivered:
+        delivered_names = names(plan.delivered)
+        additions = tuple([tool for tool in selection if tool.name not in delivered_names])
+        earlier = tuple([tool for tool in plan.delivered if plan.view.get(tool.name) is not None])
     lost = len(plan.delivered) - len(earlier)
     grown = definitions.delivery(
-        "direct", plan, [*earlier, *additions], reused=lost == 0, note=_note(earlier, additions, lost)
+        "direct", plan, earlier + additions, reused=lost == 0, note=_note(earlier, additions, lost)
     )
     if fits(grown, plan.budget):
         return grown
@@ -124,7 +126,7 @@ def appended(scene: Scene) -> Arrangement:
     )
 
 
-def _cut(plan: DeliveryPlan, definitions: Definitions, tools: list[DeliveredTool]) -> Delivery:
+def _cut(plan: DeliveryPlan, definitions: Definitions, tools: Sequence[DeliveredTool]) -> Delivery:
     """Returns the delivery of the first of these tools, as many as fit into the budget; at least the last tool is dropped."""
     while True:
         tools = tools[:-1]

@@ -98,8 +98,7 @@ class Record:
         await self._checkpoint(state)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True, eq=False):
     """The values that stay the same during one run."""
 
     engine: Engine

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolcaddie.core.capabilities import ASSUMED_CACHE
+from toolcaddie.core.catalog import has_own_forms
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import Force, Message, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL
@@ -109,7 +110,7 @@ def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelReque
 
 def _own_forms(run: Run, names: Iterable[str]) -> Mapping[str, JsonObject]:
     """Returns the forms that the client's API has for these tools, if they are not functions there."""
-    if run.context.client_wire is None:
+    if run.context.client_wire is None or not has_own_forms(run.context.view.catalog):
         return {}
     tools = filter(None, map(run.context.view.get, names))
     return {tool.name: tool.own_form for tool in tools if tool.own_form is not None}

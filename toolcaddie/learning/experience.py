@@ -26,7 +26,7 @@ from toolcaddie.learning.entries import CalledTool, LogEntry
 from toolcaddie.learning.features import Features, Floats, features_of
 from toolcaddie.learning.search import Index, Ints, Meanings, Rows, Tail, Vectors, lengths_of
 from toolcaddie.ports import Embedder, request_vectors
-from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.selection.word_table import word_table
 from toolcaddie.util.bounded import Bounded
 
 OPERATOR_LOG = 0

@@ -42,7 +42,7 @@ class RawResponse(Protocol):
     @property
     def content(self) -> Any:
         """Stream with `readany()`, which returns the next bytes of the body as soon as there are any; empty bytes: the body
-        has ended."""
+        has ended. It may have `at_eof()`, which returns True as soon as the last bytes were returned."""
         ...
 
     def close(self) -> None: ...

@@ -104,8 +104,12 @@ class Store(Protocol):
 
 
 class EventSink(Protocol):
-    """A receiver of the events of all runs, such as telemetry. It may have an attribute `takes`, the set of the classes of events
-    that it receives; without it, it receives all."""
+    """A receiver of the events of all runs, such as telemetry.
+
+    It may have an attribute `takes`, the set of the classes of events that it receives; without it, it receives all. A sink that
+    never waits may also have `receivers`, a function for each of these classes: each event of such a class is passed to its
+    function instead of `emit`, which costs less than a coroutine.
+    """
 
     async def emit(self, event: RunEvent) -> None: ...
 

@@ -3,7 +3,7 @@ live."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from toolcaddie.core.events import ClientCallDelta, Emit, RunEvent, TextDelta
@@ -30,7 +30,7 @@ class EventBus:
         self._trail = trail
         self._sinks = tuple(sinks)
         self._subscribers: tuple[Listener, ...] = ()
-        self._takers: dict[type, tuple[EventSink, ...]] = {}
+        self._takers: dict[type, tuple[_Taker, ...]] = {}
         """Class of events -> the sinks that receive it. Pieces of answers come twenty times as often as other events, and few
         sinks receive them."""
 
@@ -48,7 +48,9 @@ class EventBus:
             kind = type(event)
             if trail is not None and _takes(trail, kind):
                 await trail.emit(event)
-            takers = self._takers_of(kind)
+            takers = self._takers.get(kind)
+            if takers is None:
+                takers = self._takers_of(kind)
             if not (takers or self._subscribers or live or KNOWN.longest):
                 return
             clean_event = KNOWN.clean(event)
@@ -56,18 +58,19 @@ class EventBus:
                 # Without receivers too, because a subscriber may come between two pieces of a secret.
                 for piece in answer.pieces(event, clean_event) if takers or self._subscribers or KNOWN.longest else ():
                     await self._tell(piece, self._takers_of(type(piece)))
-            else:
+            elif takers or self._subscribers:
                 await self._tell(clean_event, takers)
             if live is not None:
                 await live(clean_event)
 
         return emit
 
-    def _takers_of(self, kind: type) -> tuple[EventSink, ...]:
+    def _takers_of(self, kind: type) -> tuple[_Taker, ...]:
         """Returns the sinks that receive events of a class."""
         takers = self._takers.get(kind)
         if takers is None:
-            takers = self._takers[kind] = tuple(sink for sink in self._sinks if _takes(sink, kind))
+            takers = tuple((sink, _receiver(sink, kind)) for sink in self._sinks if _takes(sink, kind))
+            self._takers[kind] = takers
         return takers
 
     @contextmanager
@@ -82,10 +85,13 @@ class EventBus:
             rest.remove(listener)
             self._subscribers = tuple(rest)
 
-    async def _tell(self, event: RunEvent, sinks: Sequence[EventSink]) -> None:
-        for sink in sinks:
+    async def _tell(self, event: RunEvent, takers: Sequence[_Taker]) -> None:
+        for sink, receive in takers:
             try:
-                await sink.emit(event)
+                if receive is None:
+                    await sink.emit(event)
+                else:
+                    receive(event)
             except Exception:  # a broken sink of telemetry must not take the answer away
                 log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
         for listener in self._subscribers:
@@ -95,6 +101,9 @@ class EventBus:
                 log.exception("subscriber_failed", event_kind=type(event).__name__)
 
 
+_Taker = tuple[EventSink, Callable[[RunEvent], None] | None]
+"""A sink, and its function for one class of events; None: it has only `emit`."""
+
 _PIECES = (TextDelta, ClientCallDelta)
 """Events that are pieces of a streamed answer."""
 
@@ -103,6 +112,12 @@ def _takes(sink: EventSink, kind: type) -> bool:
     """Returns True if a sink receives events of a class."""
     takes: Collection[type] | None = getattr(sink, "takes", None)
     return takes is None or kind in takes
+
+
+def _receiver(sink: EventSink, kind: type) -> Callable[[RunEvent], None] | None:
+    """Returns the function of a sink for events of a class; None: it has only `emit`."""
+    receivers: Mapping[type, Callable[[RunEvent], None]] = getattr(sink, "receivers", {})
+    return receivers.get(kind)
 
 
 class _AnswerText:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolcaddie import learning
@@ -38,6 +38,15 @@ class Setup:
     engine: Engine
     offerings: Offerings
     vectors: PresetVectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """A request for which a setup was found: its model, and the table of capabilities at that moment."""
+
+    model: str
+    table: Sequence[Capabilities]
+    setup: Setup
 
 
 class Setups:
@@ -76,8 +85,8 @@ class Setups:
         self._bounds = bounds
         self._programs = programs
         self._made: dict[tuple[str | None, Capabilities], Setup] = {}
-        self._last: dict[str | None, tuple[Capabilities, Setup]] = {}
-        """Preset -> the setup of its last request, and the capabilities for which it was made."""
+        self._last: dict[str | None, _Last] = {}
+        """Preset -> its last request."""
         self.default = self.of(
             RunRequest(messages=())
         )  # a preset that cannot work fails here, not in the first request
@@ -86,18 +95,18 @@ class Setups:
     def of(self, request: RunRequest) -> Setup:
         """Returns the setup of a request. Raises `ConfigError` for a preset that does not exist or cannot work in this
         runtime."""
-        capabilities = capabilities_for(
-            Entry(provider=self._models.provider, model=self.model_of(request)), self._models.capabilities
-        )
+        model, table = self.model_of(request), self._models.capabilities
         last = self._last.get(request.preset)
-        if last is not None and last[0] is capabilities:  # as in most requests; hashing all capabilities takes longer
-            setup = last[1]
+        if last is not None and last.model == model and last.table is table:  # as in most requests
+            setup = last.setup
         else:
+            capabilities = capabilities_for(Entry(provider=self._models.provider, model=model), table)
             key = (request.preset, capabilities)
             if key not in self._made:
                 self._made[key] = self._setup(request.preset, capabilities)
             setup = self._made[key]
-            self._last[request.preset] = (capabilities, setup)
+            if isinstance(table, tuple):  # a list may change
+                self._last[request.preset] = _Last(model=model, table=table, setup=setup)
         return setup if request.max_tools is None else self._limited(setup, request.max_tools)
 
     @property

@@ -78,24 +78,36 @@ def explanation(plan: SelectionPlan, position: int) -> Explanation:
     )
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rankers say about tools: their functions that explain scores, and the categories that matched."""
+class RankerReasons(msgspec.Struct, frozen=True, kw_only=True):
+    """The reasons of the rankers for tools: their functions that explain scores, the categories that matched, and the relations
+    to other candidates."""
 
     categories: Categories
     matches: CategoryMatches
     explains: tuple[Callable[[Sequence[int]], Reasons], ...]
+    links: Mapping[int, str]
+    """Reasons for tools that other candidates need, by position."""
 
     @classmethod
-    def of(cls, index: CatalogIndex, rankings: Mapping[str, Ranking], matches: CategoryMatches) -> Heard:
+    def of(
+        cls,
+        index: CatalogIndex,
+        rankings: Mapping[str, Ranking],
+        matches: CategoryMatches,
+        links: Mapping[int, str],
+    ) -> RankerReasons:
         explains = tuple(ranking.explain for name, ranking in rankings.items() if name != "categories")
-        return cls(categories=index.categories, matches=matches, explains=explains)
+        return cls(categories=index.categories, matches=matches, explains=explains, links=links)
 
     def reasons(self, positions: Sequence[int]) -> list[tuple[str, ...]]:
-        """Returns the rankers' reasons for each of these tools, those of the categories first."""
+        """Returns the reasons for each of these tools: those of the categories first, those of relations last."""
         lines = self.categories.reasons_in(self.matches, positions)
         for explain in self.explains:
             lines = [(*before, *new) for before, new in zip(lines, explain(positions), strict=True)]
-        return lines
+        return [
+            (*line, self.links[position]) if position in self.links else line
+            for line, position in zip(lines, positions, strict=True)
+        ]
 
 
 class Grounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +123,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Reasons for the essential tools, by name."""
     defaults: frozenset[int]
     """Positions of the tools of default categories, if nothing matched."""
-    heard: Heard | None
+    of_rankers: RankerReasons | None
     """None: no ranker scored the candidates."""
-    links: Mapping[int, str]
-    """Reasons for tools that other candidates need, by position."""
 
     @classmethod
     def of(cls, plan: SelectionPlan) -> Grounds:
@@ -127,17 +137,18 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             pinned=frozenset(plan.pinned.tolist()),
             essential=plan.query.essential,
             defaults=frozenset(plan.pool.positions.tolist() if kind == "defaults" else ()),
-            heard=Heard.of(plan.index, plan.ranked.rankings, plan.pool.matches) if scored else None,
-            links=plan.ranked.link_reasons,
+            of_rankers=RankerReasons.of(plan.index, plan.ranked.rankings, plan.pool.matches, plan.ranked.link_reasons)
+            if scored
+            else None,
         )
 
     def reasons(self, positions: Sequence[int]) -> list[tuple[str, ...]]:
         """Returns the reasons for the tools at these positions, selected or dropped."""
-        heard = [()] * len(positions) if self.heard is None else self.heard.reasons(positions)
-        return [self._reasons(position, said) for position, said in zip(positions, heard, strict=True)]
+        lines = [()] * len(positions) if self.of_rankers is None else self.of_rankers.reasons(positions)
+        return [self._reasons(position, line) for position, line in zip(positions, lines, strict=True)]
 
-    def _reasons(self, position: int, heard: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns the reasons for one tool. `heard`: those of the rankers."""
+    def _reasons(self, position: int, of_rankers: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns the reasons for one tool. `of_rankers`: those of the rankers."""
         tool = self.catalog.tools[position]
         if position in self.core:
             return ("core: sent always",)
@@ -147,8 +158,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
             return ("the whole catalog fits",)
         if position in self.defaults:
             return (f"default category {tool.category}: nothing matched",)
-        link = self.links.get(position)
-        return (*heard, link) if link else heard
+        return of_rankers
 
 
 def later(

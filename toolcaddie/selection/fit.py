@@ -22,8 +22,8 @@ from toolcaddie.ports import Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.index.postings import Postings, postings_of
 from toolcaddie.selection.languages.guess import ENGLISH
-from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.selection.scores import Scored, Signals
+from toolcaddie.selection.word_table import word_table
 
 Kind = Literal["words", "static", "embedding"]
 Situation = Literal["single", "conversation", "names"]

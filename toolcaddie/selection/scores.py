@@ -32,7 +32,7 @@ WEIGHTS: Mapping[str, float] = tomllib.loads(WEIGHTS_FILE.read_text(encoding="ut
 """The shipped weight of each ranker, relative to a ranker of weight 1. For a ranker that weighs itself, a factor on its own
 weight."""
 
-FLOOR = 0.05
+FLOOR = 0.07
 """Share of the best score that a tool needs to be a candidate. A tool below it has only a frequent word in common with the
 request."""
 
@@ -40,7 +40,7 @@ NEAR = 1 / 3
 """Share of the best score by a ranker that weighs itself which a tool needs if it has no word of the request. Without this rule,
 half of any catalog would be candidates, because half of the tools are nearer than the median."""
 
-NOTHING_FITS = 0.03
+NOTHING_FITS = 0.035
 """The least score by words that the best tool needs, unless a keyword of a category matched. Below this score the request has
 hardly a word in common with any tool."""
 

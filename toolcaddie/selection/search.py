@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,9 @@ from toolcaddie.core.selection import QueryWords, SelectedTool, SelectionQuery
 from toolcaddie.ports import Visible
 from toolcaddie.selection.diversity import REORDERED, spread, worth_of
 from toolcaddie.selection.evidence import EvidenceReader
-from toolcaddie.selection.explain import Heard, later, rounded
+from toolcaddie.selection.explain import RankerReasons, later, rounded
 from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.index.links import Link
 from toolcaddie.selection.index.masks import visible_in
 from toolcaddie.selection.index.postings import postings_of
 
@@ -24,6 +26,12 @@ Ints = npt.NDArray[np.int64]
 _BY_WORDS = frozenset(LEXICAL[1:])
 """Rankers that use the index of the catalog's words. If one is in use, the index exists, and the order of the best tools can use
 it too."""
+
+_PLACE = 4
+"""Index of the place of a tool that the best tool needs: the fifth."""
+_LEAST = 0.3
+"""The least weight of a relation for which a tool gets that place."""
+_NAMES_ID = re.compile(r"\d|\bid\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +57,12 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
     if reads_words(reader.scorers or ("bm25",)):
         best = diverse_order(index, evidence.words, scores, best, mask, REORDERED)
     best = best[: max(0, limit)]
+    giver = _giver(index, evidence.words, best, mask)
+    if giver is not None:
+        best = np.concatenate([best[:_PLACE], [giver.giver], best[_PLACE:][best[_PLACE:] != giver.giver]])[:limit]
     positions = best.tolist()
-    heard = Heard.of(index, scored.rankings, evidence.matches)
+    links = {} if giver is None else {giver.giver: giver.reason}
+    reasons = RankerReasons.of(index, scored.rankings, evidence.matches, links).reasons
     tools = tuple(
         SelectedTool(
             tool=view.catalog.tools[position],
@@ -59,10 +71,20 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
             core=bool(index.core[position]),
         )
         for position, score, tool_reasons in zip(
-            positions, rounded(scores[best]), later(heard.reasons, positions), strict=True
+            positions, rounded(scores[best]), later(reasons, positions), strict=True
         )
     )
     return Ranked(tools=tools, fit=scored.fit, doubt=scored.doubt)
+
+
+def _giver(index: CatalogIndex, words: QueryWords, best: Ints, mask: Visible | None) -> Link | None:
+    """Returns the link to a tool that finds a value which the best tool needs, unless it is among the first tools anyway. A
+    request with an id or a number needs no such tool."""
+    if len(best) <= _PLACE or any(_NAMES_ID.search(text) for text, _ in words.messages[:1]):
+        return None
+    first = frozenset(best[: _PLACE + 1].tolist())
+    links = index.links().of(int(best[0]), mask)
+    return next((link for link in links if link.weight >= _LEAST and link.giver not in first), None)
 
 
 def reads_words(scorers: tuple[str, ...]) -> bool:

@@ -106,9 +106,12 @@ class Journal:
                     self._lines.append(line)
                 self._retry()
                 raise _audit_error(self._failure)
-            self._wait_for_room()
+            if len(self._lines) >= QUEUE_LIMIT:
+                self._wait_for_room()
             self._lines.append(line)
-            self._schedule(urgent=len(self._lines) >= _HURRY_AT)
+            urgent = len(self._lines) >= _HURRY_AT
+            if urgent or self._next is None:
+                self._schedule(urgent=urgent)
 
     async def flush(self, run_id: str | None = None) -> None:
         """Waits until all queued rows are on disk. Raises `AuditError` if they cannot be written, or if the run `run_id` began
@@ -265,8 +268,6 @@ class Journal:
             self._schedule(urgent=True)
 
     def _wait_for_room(self) -> None:
-        if len(self._lines) < QUEUE_LIMIT:
-            return
         self._writer.hurry()
         if not self._changed.wait_for(lambda: len(self._lines) < QUEUE_LIMIT, timeout=_PATIENCE):
             raise AuditError(f"the trail cannot keep up: {QUEUE_LIMIT} rows wait to be written; the disk is too slow")

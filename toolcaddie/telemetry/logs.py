@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -91,9 +92,31 @@ def configure_logging(*, json: bool = False, level: str = "info", redact: Callab
             _Written(handler, rendering),
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
+        wrapper_class=_DirectLogger,
         cache_logger_on_first_use=False,
     )
+
+
+_UNUSUAL = frozenset({"exc_info", "stack_info", "positional_args"})
+"""Fields of a line that the processors replace by other ones."""
+_NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class _DirectLogger(structlog.stdlib.BoundLogger):
+    """A logger that makes the fields of a line in one step, and not by one processor after another, as long as the processors are
+    those of `configure_logging`. Lines with a traceback go through the processors."""
+
+    def _proxy_to_logger(self, method_name: str, event: str | None = None, *event_args: str, **event_kw: Any) -> Any:
+        processors: Any = self._processors
+        written = processors[-1] if processors else None
+        if isinstance(written, _Written) and not event_args and _UNUSUAL.isdisjoint(event_kw):
+            number = _NUMBERS.get(method_name)
+            if number is not None:
+                if not self._logger.isEnabledFor(number):
+                    return None
+                if written.write_fields(self._logger, method_name, {**self._context, **event_kw, "event": event}):
+                    return None
+        return super()._proxy_to_logger(method_name, event, *event_args, **event_kw)
 
 
 class _Written:
@@ -116,6 +139,20 @@ class _Written:
             else:
                 raise structlog.DropEvent
         return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
+
+    def write_fields(self, logger: logging.Logger, method: str, event: MutableMapping[str, Any]) -> bool:
+        """Writes a line with these fields and those that each line has. Returns False, and writes nothing, if the line has to
+        take the way through `logging`."""
+        if not self._is_alone(logger):
+            return False
+        event = structlog.contextvars.merge_contextvars(logger, method, event)
+        event["level"], event["logger"] = method, logger.name
+        event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        try:
+            self._write(logger, method, event)
+        except Exception:  # noqa: BLE001  the handler reports it
+            return False
+        return True
 
     def _is_alone(self, logger: logging.Logger) -> bool:
         """Returns True if the lines of a logger reach this handler and no other one."""
@@ -177,10 +214,6 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-_STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
-"""Events that are logged at level debug only."""
-
-
 class StructlogSink:
     """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between.
 
@@ -191,7 +224,7 @@ class StructlogSink:
         self._logger_override = logger
         self._bound: Any = None
         self._bound_config: Any = None
-        self._lines: Mapping[type, Callable[[Any], None]] = {
+        self.receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
             ToolsSelected: self._selected,
@@ -210,7 +243,7 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self._lines)
+        self.takes = frozenset(self.receivers)
 
     @property
     def _log(self) -> Any:
@@ -224,8 +257,8 @@ class StructlogSink:
         return self._bound
 
     async def emit(self, event: RunEvent) -> None:
-        line = self._lines.get(type(event))
-        if line is not None and (type(event) not in _STEPS or self._shows_steps()):
+        line = self.receivers.get(type(event))
+        if line is not None:
             line(event)
 
     def _shows_steps(self) -> bool:
@@ -234,6 +267,8 @@ class StructlogSink:
         return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
     def _started(self, event: RunStarted) -> None:
+        if not self._shows_steps():
+            return
         self._log.debug(
             "run_started",
             run=event.run_id,
@@ -279,6 +314,8 @@ class StructlogSink:
 
     def _delivered(self, event: ToolsDelivered) -> None:
         """Logs the delivery, the way in which the selected tools are sent to the model."""
+        if not self._shows_steps():
+            return
         delivery = event.delivery
         # `told`: names of the tools that a message announces to the model (`Delivery.added`). The field is not called `added`,
         # because `added` is a number in the line `meta_tool`.
@@ -296,6 +333,8 @@ class StructlogSink:
         )
 
     def _answered(self, event: ModelAnswered) -> None:
+        if not self._shows_steps():
+            return
         self._log.debug(
             "model_answered",
             run=event.run_id,

@@ -50,7 +50,7 @@ class PrometheusSink:
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._runs = Bounded[str, _RunNumbers](MOST_RUNS)
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
-        self._measures: Mapping[type, Callable[[Any], None]] = {
+        self.receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
             ToolsSelected: self._selected,
@@ -66,7 +66,7 @@ class PrometheusSink:
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self._measures)
+        self.takes = frozenset(self.receivers)
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
@@ -127,7 +127,7 @@ class PrometheusSink:
         self._tokens_of = cache(self.tokens.labels)
 
     async def emit(self, event: RunEvent) -> None:
-        measure = self._measures.get(type(event))
+        measure = self.receivers.get(type(event))
         if measure is not None:
             measure(event)
 
@@ -157,7 +157,8 @@ class PrometheusSink:
         numbers = self._runs.get(event.run_id)
         if numbers is not None:
             numbers.provider = event.provider
-            self.tokens_saved.inc(numbers.saved if event.tools else 0)
+            if numbers.saved and event.tools:
+                self.tokens_saved.inc(numbers.saved)
 
     def _answered(self, event: ModelAnswered) -> None:
         """Counts an answer of a model. `event.provider` is empty if the provider that was asked has answered."""

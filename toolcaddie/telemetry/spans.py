@@ -71,7 +71,7 @@ class OpenTelemetrySink:
         self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
         self._is_global = tracer_provider is None
         self._runs = Bounded[str, _RunSpan](MOST_RUNS, on_eviction=lambda run: run.span.end())
-        self._spans: Mapping[type, Callable[[Any], None]] = {
+        self.receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             ToolsSelected: self._selected,
             ModelAsked: self._request,
@@ -84,10 +84,10 @@ class OpenTelemetrySink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self._spans)
+        self.takes = frozenset(self.receivers)
 
     async def emit(self, event: RunEvent) -> None:
-        record = self._spans.get(type(event))
+        record = self.receivers.get(type(event))
         if record is not None:
             record(event)
 

@@ -63,11 +63,13 @@ class Bounded(Generic[K, V]):
         This method takes no lock, because a lock would double its time. Each of its two steps is atomic; if another thread
         evicts the value between them, the result is None.
         """
-        try:
-            value = self._values[key]
-            self._values.move_to_end(key)
-        except KeyError:
-            return None
+        values = self._values
+        value = values.get(key)
+        if value is not None:
+            try:
+                values.move_to_end(key)
+            except KeyError:
+                return None
         return value
 
     def peek(self, key: K) -> V | None:
@@ -120,7 +122,7 @@ class Bounded(Generic[K, V]):
 
     def _drop(self, key: K) -> V | None:
         value = self._values.pop(key, None)
-        if value is not None:
+        if value is not None and self._limits:
             self._count(value, -1)
         return value
 

@@ -26,6 +26,7 @@ from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
 from toolcaddie.guards.json_counts import check_counts
+from toolcaddie.util.bounded import Bounded, Limit
 from toolcaddie.util.text import valid_text
 
 _DECODER = msgspec.json.Decoder()
@@ -72,6 +73,25 @@ def _with_valid_text(value: Any) -> Any:
 
 
 ENCODER = _BodyEncoder()
+
+_MOST_ARRAYS = 64
+_MOST_ARRAY_BYTES = 4 * 1024 * 1024
+_arrays: Bounded[int, tuple[tuple[JsonObject, ...], msgspec.Raw]] = Bounded(
+    _MOST_ARRAYS, Limit(_MOST_ARRAY_BYTES, lambda entry: memoryview(entry[1]).nbytes)
+)
+"""The JSON of tool arrays by the `id` of the tuple, which is kept here, so that no other object gets this id."""
+
+
+def encoded_array(tools: Sequence[JsonObject]) -> Any:
+    """Returns the tools of a request in a form that `ENCODER` writes. A tuple, which stays the same over the rounds of a run and
+    over all requests with the same tools, is encoded once."""
+    if not isinstance(tools, tuple):
+        return tools
+    entry = _arrays.get(id(tools))
+    if entry is None:
+        entry = (tools, msgspec.Raw(ENCODER.encode(tools)))
+        _arrays.put(id(tools), entry)
+    return entry[1]
 
 
 # ---------------------------------------------------------------- what a provider sent

@@ -15,7 +15,7 @@ import msgspec
 
 from toolcaddie.control.claims.statements import Statement, statements_of
 from toolcaddie.control.claims.support import PastCall, Support
-from toolcaddie.control.claims.words import Words, beginnings_of, words_of_claims
+from toolcaddie.control.claims.words import SHORTEST, Words, beginnings_of, words_of_claims
 from toolcaddie.core.claims import Action, Claim
 
 _READ = 8_000
@@ -52,7 +52,7 @@ def unsupported(statements: Sequence[Statement], evidence: Evidence) -> tuple[Cl
     asked = _WORD.findall(evidence.asked[:_READ].lower())
     writes = not words.writing.isdisjoint(asked)
     of_text = not words.texts.isdisjoint(asked)
-    is_given = _GIVEN.search(evidence.asked[:_READ]) is not None
+    is_given = ":" in evidence.asked and _GIVEN.search(evidence.asked[:_READ]) is not None
     rewords = not words.rewording.isdisjoint(asked)
     wanted = _asked_for(asked, words)
     support = Support(evidence.calls, words)
@@ -105,7 +105,8 @@ def _asked_for(tokens: Sequence[str], words: Words) -> frozenset[Action]:
     before = ""
     for place, token in enumerate(tokens):
         if token not in words.forms:
-            found.update(beginnings_of(token, words.stems), beginnings_of(token, words.asks))
+            if token[:SHORTEST] in words.asked_beginnings or not token.isascii():
+                found.update(beginnings_of(token, words.stems), beginnings_of(token, words.asks))
             if place == start or before in words.conjunctions or before in _BEFORE_VERBS:
                 found.update(words.whole.get(token, ()))
         before = token

@@ -22,7 +22,7 @@ _ENDINGS = {
     "it": re.compile(r"[aiu]to$"),
 }
 """Endings of participles."""
-_SHORTEST, _LONGEST = 3, 16
+SHORTEST, _LONGEST = 3, 16
 """The lengths of beginnings of words."""
 _DERIVED = 5
 """The smallest length of a beginning that is made from a participle. Shorter ones fit too many words: "mark", market."""
@@ -79,6 +79,8 @@ class Words:
     edits: Beginnings
     """Beginnings of verbs that are also said of texts."""
     confirmations: int
+    asked_beginnings: frozenset[str]
+    """The first characters of all `stems` and `asks`. Most words of a request have none of these."""
 
 
 @cache
@@ -92,10 +94,13 @@ def words_of_claims() -> Words:
                 for form in _inflected(word, language):
                     forms.setdefault(form, []).append((action, language))
     words, done = raw["words"], _set(raw["done"]["words"])
+    stems = _by_word({action: _set(row["stems"]) | _derived(row) for action, row in table.items()})
+    asks = _by_word({action: _set(row.get("asks", "")) for action, row in table.items()})
     return Words(
         forms={form: tuple(of) for form, of in forms.items()},
-        stems=_by_word({action: _set(row["stems"]) | _derived(row) for action, row in table.items()}),
-        asks=_by_word({action: _set(row.get("asks", "")) for action, row in table.items()}),
+        stems=stems,
+        asks=asks,
+        asked_beginnings=stems.shortest | asks.shortest,
         nouns=_by_word({action: _set(row["nouns"]) for action, row in table.items()}),
         whole=_by_word({action: _set(row["words"]) for action, row in table.items()}),
         also={action: frozenset(cast("Iterable[Action]", row["also"])) for action, row in table.items()},
@@ -142,7 +147,7 @@ class Beginnings(dict[str, frozenset[Action]]):
 
     def __init__(self, items: Mapping[str, frozenset[Action]]) -> None:
         super().__init__(items)
-        self.shortest = frozenset(word[:_SHORTEST] for word in items)
+        self.shortest = frozenset(word[:SHORTEST] for word in items)
         """The first characters of each of them. Most words begin with none of these, and are not looked up."""
 
 
@@ -182,10 +187,10 @@ def beginnings_of(word: str, beginnings: Beginnings) -> Iterable[Action]:
     """Returns the classes whose beginnings a word has. Without accents, because tools are often named without them."""
     if not word.isascii():
         word = word.translate(_PLAIN)
-    if word[:_SHORTEST] not in beginnings.shortest:
+    if word[:SHORTEST] not in beginnings.shortest:
         return ()
     found: list[Action] = []
-    for length in range(_SHORTEST, min(len(word), _LONGEST) + 1):
+    for length in range(SHORTEST, min(len(word), _LONGEST) + 1):
         if (actions := beginnings.get(word[:length])) is not None:
             found += actions
     return found

@@ -22,6 +22,7 @@ import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
@@ -84,6 +85,7 @@ _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector. Requests make few cycles, and with Python's own 700 new objects a collection comes several
 times in each request."""
+_PROXY_HEADERS = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 _BACKLOG = 2048
 """The largest number of connections that wait to be accepted."""
 
@@ -175,6 +177,7 @@ def _serve_alone(
         lifespan="off",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # `_until_cut` reads them where there are any
         timeout_graceful_shutdown=GRACE_SECONDS + CUT_SECONDS,
     )
     more_files(settings.bounds.connections)  # each connection needs an open file
@@ -271,7 +274,7 @@ async def _serve(
             metrics=None if common is None else _joined_metrics(common.metrics),
         )
         stack.push_async_callback(app.close)
-        config.app = _until_cut(app)
+        config.app = _until_cut(app, trusted=config.forwarded_allow_ips)
         await stack.enter_async_context(_reloaded_at_hangup(parts, read, common))
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
@@ -360,17 +363,27 @@ def _tokens(settings: MCPSettings) -> Tokens | None:
     return Tokens(settings, secret, operator_client)
 
 
-def _until_cut(app: App) -> App:
-    """Returns an application that logs one line, instead of a traceback, for a request that is cancelled at shutdown."""
+def _until_cut(app: App, *, trusted: list[str] | str) -> App:
+    """Returns an application that logs one line, instead of a traceback, for a request that is cancelled at shutdown. `trusted`:
+    the proxies whose headers name the client of a request, as uvicorn reads them."""
+    behind_proxy: Any = ProxyHeadersMiddleware(app, trusted_hosts=trusted)  # type: ignore[arg-type]
 
     async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await app(scope, receive, send)
+            if _is_forwarded(scope):
+                await behind_proxy(scope, receive, send)
+            else:
+                await app(scope, receive, send)
         except asyncio.CancelledError:
             # Not raised again: this is the outermost frame of a request, and the server would log a traceback.
             log.warning("request_cut_at_shutdown", path=scope.get("path"))
 
     return cut_short
+
+
+def _is_forwarded(scope: Scope) -> bool:
+    """Returns True if a proxy has added the address of the client, or its scheme, to a request."""
+    return not _PROXY_HEADERS.isdisjoint([name for name, _ in scope.get("headers", ())])
 
 
 def _no_app() -> None:

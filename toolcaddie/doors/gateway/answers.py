@@ -12,7 +12,6 @@ from toolcaddie.core.run import RunResult
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
 from toolcaddie.ports.wires import DoorWire
-from toolcaddie.util.replacing import replace
 
 _RAW_WIRE = "chat"
 """The only wire (API format) whose chunks are in the field `raw` of events."""
@@ -69,7 +68,7 @@ def reply_of(result: RunResult, wire: DoorWire) -> ModelReply:
     Its `raw` has the other fields of the provider's answer, which are written if client and provider use the same API.
     """
     return ModelReply(
-        message=replace(visible_answer(result), native=_own_blocks(result, wire), author=wire.name),
+        message=visible_answer(result, native=_own_blocks(result, wire), author=wire.name),
         finish_reason=_finish_reason(result),
         usage=result.usage,
         model=result.state.model,

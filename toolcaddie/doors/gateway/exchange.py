@@ -185,6 +185,8 @@ def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 class _Watch:
     """Cancels the task that made the watch as soon as `disconnect` returns."""
 
+    __slots__ = ("_cancelled", "_task", "_wait_for_disconnect", "_watcher")
+
     def __init__(self, disconnect: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._wait_for_disconnect = disconnect
         self._task = asyncio.current_task()

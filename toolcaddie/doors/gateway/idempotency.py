@@ -22,7 +22,7 @@ it sent. Requests that are forwarded byte for byte do not come here: their idemp
 from __future__ import annotations
 
 import hashlib
-import uuid
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any
 
@@ -98,7 +98,7 @@ _decode = msgspec.msgpack.Decoder(_Entry).decode
 
 
 def new_run_id() -> str:
-    return f"run_{uuid.uuid4().hex}"
+    return f"run_{secrets.token_hex(16)}"
 
 
 async def has_intended_call(event_log: EventLog, run_id: str) -> bool:

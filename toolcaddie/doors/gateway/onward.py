@@ -4,7 +4,7 @@ that are returned to the client."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -151,9 +151,13 @@ async def pass_on(response: RawResponse, exchange: Exchange) -> None:
     """Sends the upstream's answer to the client piece by piece, as it arrives."""
     try:
         await exchange.start(upstream_status(response), upstream_headers(response))
-        while piece := await response.content.readany():
-            await exchange.write(piece)
-        await exchange.write(b"", more=False)
+        is_over: Callable[[], bool] = getattr(response.content, "at_eof", _is_unknown)
+        more = True
+        while more and (piece := await response.content.readany()):
+            more = not is_over()  # a short answer comes as one piece, and is sent as one
+            await exchange.write(piece, more=more)
+        if more:
+            await exchange.write(b"", more=False)
     except (aiohttp.ClientError, TimeoutError) as error:
         response.close()
         log.warning("upstream_cut_its_answer", error=str(error))  # the client's answer is cut at the same place
@@ -162,6 +166,11 @@ async def pass_on(response: RawResponse, exchange: Exchange) -> None:
         raise
     else:
         response.release()
+
+
+def _is_unknown() -> bool:
+    """Returns False in place of `at_eof` of a stream that does not have it."""
+    return False
 
 
 def upstream_status(response: RawResponse) -> int:

@@ -226,7 +226,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if many or size > bounds.header_line or self._header_bytes > bounds.headers:
             self._stop(self._too_much_of_headers(name, size))
         if self._phase == "head":
-            super().on_header(name, value)  # trailers are ignored
+            HttpToolsProtocol.on_header(self, name, value)  # trailers are ignored
 
     def _too_much_of_headers(self, name: bytes, size: int) -> Problem:
         """Returns the refusal of a request whose headers are beyond the bounds. `name`, `size`: the header that came last."""

@@ -85,6 +85,8 @@ _MAKES = frozenset({"create", "add", "new", "make", "insert", "register", "post"
 """Verbs of tools that return the id of a new thing."""
 _LOGS_IN = frozenset({"login", "authenticate", "signin"})
 """Verbs of tools that return a token, session or cookie, whatever thing their names end in."""
+_ASKS = _FINDS | {"check", "is", "status", "state"}
+"""Words of tools that tell whether somebody is logged in (`get_login_status`), and log nobody in."""
 _NO_HEAD = frozenset(
     "list all details detail info information by for of the a an my data records record".split()  # noqa: SIM905
 )
@@ -288,7 +290,7 @@ class Links:
     def _finds_by_name(self, words: Sequence[str]) -> dict[str, tuple[frozenset[str], float]]:
         """Returns the thing that a tool finds by its name: `get_clients_list` and `listClients` find a client."""
         things: dict[str, tuple[frozenset[str], float]] = {}
-        if not _LOGS_IN.isdisjoint(words):
+        if not _LOGS_IN.isdisjoint(words) and _ASKS.isdisjoint(words):
             passes = map(_stem_of, sorted(_PASSES))
             things.update((thing, (frozenset({thing}), _BY_NAME)) for thing in passes)
         nouns = [word for word in words if word not in _FINDS and word not in _NO_HEAD]

@@ -31,6 +31,7 @@ from toolcaddie.selection.index.document import FIELDS, catalog_languages, docum
 from toolcaddie.selection.index.inverted import InvertedTable, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.stopwords import Language
+from toolcaddie.selection.word_table import word_table
 from toolcaddie.util.bounded import Bounded
 
 Floats = npt.NDArray[np.float32]
@@ -361,7 +362,8 @@ class Postings:
         if latest is not None and latest[0] is words and latest[1] is mask:
             return latest[2]
         reading, scope = read(words, self.term_index.languages), self.scope(mask)
-        number = self.vocabulary.get
+        number, share = self.vocabulary.get, word_table().share
+        term_weights = [term.weight * share(term.word) for term in reading.terms]
         numbers: list[int] = []
         places: list[int] = []
         weights: list[float] = []
@@ -371,7 +373,7 @@ class Postings:
                 if (identity := number(stem)) is not None:
                     numbers.append(identity)
                     places.append(place)
-                    weights.append(term.weight / len(term.stems))
+                    weights.append(term_weights[place] / len(term.stems))
                     content.append(term.content)
         ids = np.array(numbers, dtype=np.int64)
         is_content = np.array(content, dtype=np.bool_)
@@ -386,7 +388,7 @@ class Postings:
             rarity=scope.rarity[ids],
             visible=visible,
             has_content=bool((visible & (is_content | scope.in_names[ids])).any()),
-            term_weights=np.array([term.weight for term in reading.terms], dtype=np.float32),
+            term_weights=np.array(term_weights, dtype=np.float32),
             nearest=np.array([term.nearest for term in reading.terms], dtype=np.float32),
         )
         self._latest = words, mask, query_terms

@@ -51,6 +51,9 @@ _TALK = 0.4
 but "yes, do it" fits no tool by itself."""
 _SAMPLE = 1_000
 """The number of tools by which the median cosine is estimated in a large catalog."""
+_LONG = 14
+"""The number of content words of the current message from which the weight falls in proportion: the vector of a long message is
+a blur of all that it says, while its words name what it needs."""
 _WORTH_SAYING = 0.75
 """Share of the best score from which the reason "near in meaning" is given."""
 
@@ -195,15 +198,16 @@ class Embedding:
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight of this ranker for this request, relative to the mean of the rankers by words."""
-        if not words.foreign and words.language != ENGLISH and self._belief.not_english is not None:
-            return self._belief.not_english
         if words.foreign:
             own = self._belief.weight if words.foreign < 1 else 0.0
             foreign = self._belief.foreign * (_UNREAD if words.language == OTHER else 1.0)
             return words.foreign * foreign + (1 - words.foreign) * own
         query_terms = self._postings.query_terms(words, visible)
+        clear = min(1.0, _LONG / max(1, _content_count(query_terms)))
+        if words.language != ENGLISH and self._belief.not_english is not None:
+            return clear * self._belief.not_english
         doubt = 1 - self._belief.sure * query_terms.scope.described * certainty(self._postings, query_terms, visible)
-        return self._belief.weight * max(0.0, doubt)
+        return clear * self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
         """Returns the estimated share of a text, 0 to 1, that is in a language of the model; 0 if its stop words are those of
@@ -216,6 +220,13 @@ class Embedding:
         if is_foreign(split_words(text[:_MOST_TEXT]), languages):
             return 0.0
         return max(0.0, 2 * latin_share(text) - 1)
+
+
+def _content_count(query_terms: QueryTerms) -> int:
+    """Returns the number of different content words in the current message."""
+    reading = query_terms.reading
+    current = reading.messages[0][1] if reading.messages else ()
+    return sum(reading.terms[place].content for place in current)
 
 
 def belief_of(embedder: Embedder | RemoteEmbedder) -> Belief:

@@ -14,7 +14,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, ModelRequest, is_empty_note
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.util.replacing import replace
-from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.bodies import ENCODER, encoded_array, field_value
 from toolcaddie.wires.chat.messages import FUNCTION, read_message, write_message
 from toolcaddie.wires.checks import check_messages, check_parts
 
@@ -42,7 +42,7 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, usage: boo
     ]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
-        body["tools"] = list(request.tools)
+        body["tools"] = encoded_array(request.tools)
     choice = _choice(request)
     if choice is not None:
         body["tool_choice"] = choice
