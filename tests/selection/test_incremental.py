@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.errors import CatalogError, DuplicateToolError
 from toolcaddie.core.message import Message
-from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.presets import SIGNALS, SelectionSettings
 from toolcaddie.core.selection import Budget, QueryWords, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranking
@@ -143,6 +143,33 @@ def test_hundreds_of_changes_in_a_row_leave_no_more_behind_than_the_catalog_is_l
         following.select(View(catalog=catalog), query, BUDGET),
         Selector(SETTINGS).select(View(catalog=anew), query, BUDGET),
     )
+
+
+@pytest.mark.parametrize("rankers", ["lexical", "plain"])
+def test_a_large_catalog_is_scored_as_one_made_anew_after_many_changes(rankers: str):
+    choose = random.Random(5)
+    nouns = ["".join(choose.choices(string.ascii_lowercase, k=6)) for _ in range(400)]
+    verbs = ("get", "list", "delete", "send", "update", "find")
+
+    def tool(number: int) -> Tool:
+        verb, one, other = choose.choice(verbs), choose.choice(nouns), choose.choice(nouns)
+        texts = f"{verb.title()}s the {one} of a customer, with the {other} that the invoice names."
+        return Tool(name=f"{verb}_{one}_{number}", description=texts if number % 9 else texts.replace("the", "el"))
+
+    settings_of_all = SelectionSettings(rankers=SIGNALS[rankers], whole_if_it_fits=False)
+    catalog, following = Catalog.of([tool(number) for number in range(2_500)]), Selector(settings_of_all)
+    for number in range(2_500, 2_600):
+        following.select(View(catalog=catalog), _asked("send the invoice"), BUDGET)
+        catalog = catalog.with_tools([tool(number)], removed=[choose.choice(catalog.tools).name])
+    anew = Selector(settings_of_all)
+    asked = [f"please {choose.choice(verbs)} the {choose.choice(nouns)} of the customer" for _ in range(30)]
+    for text in (*asked, "borra la factura del cliente por favor"):
+        one, other = (each.search(View(catalog=catalog), text, 50) for each in (following, anew))
+        scores = [{hit.tool.name: hit.score for hit in each} for each in (one, other)]
+        common = scores[0].keys() & scores[1].keys()
+        assert len(common) >= 0.9 * len(other)  # of the last ones, many are nearly equal
+        assert [scores[0][name] for name in common] == pytest.approx([scores[1][name] for name in common], abs=3e-4)
+        assert [hit.tool.name for hit in one][:1] == [hit.tool.name for hit in other][:1]
 
 
 def test_an_added_tool_takes_the_place_of_the_one_it_replaces_and_others_come_last():

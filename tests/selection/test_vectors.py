@@ -108,3 +108,31 @@ def test_a_sentence_model_can_be_loaded_after_a_graph_was_built() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "3" in done.stdout
+
+
+def test_rows_that_change_have_the_cosines_of_a_matrix_made_anew() -> None:
+    matrix, query, choose = rows(300), rows(1, seed=1)[0], np.random.default_rng(2)
+    vectors = Vectors(matrix)
+    for number in range(120):
+        gone = int(choose.integers(0, len(matrix)))
+        newcomers = rows(1 + number % 2, seed=3 + number)
+        origin = np.concatenate([np.delete(np.arange(len(matrix)), gone), np.full(len(newcomers), -1)])
+        vectors = vectors.changed(origin, newcomers)
+        matrix = np.concatenate([np.delete(matrix, gone, axis=0), newcomers])
+        assert len(vectors) == len(matrix)
+        assert vectors.cosines(query) == pytest.approx(matrix @ query, abs=1e-6)
+        assert np.array_equal(vectors.at(np.arange(len(matrix))), matrix)
+    mask = choose.random(len(matrix)) < 0.5
+    assert vectors.cosines(query, mask) == pytest.approx(np.where(mask, matrix @ query, 0.0), abs=1e-6)
+
+
+def test_a_graph_serves_the_rows_that_stay_and_rows_that_come_later_are_compared(graphed: Vectors) -> None:
+    matrix, query, later = rows(3_000), rows(1, seed=1)[0], rows(40, seed=5)
+    exact = matrix @ query
+    gone = np.argsort(-exact)[:30]
+    origin = np.concatenate([np.delete(np.arange(3_000), gone), np.full(40, -1)])
+    found = graphed.changed(origin, later).cosines(query)
+    expected = np.concatenate([np.delete(matrix, gone, axis=0), later]) @ query
+    best = np.argsort(-expected)[:20]
+    assert found[best] == pytest.approx(expected[best], abs=1e-6)
+    assert found[-40:] == pytest.approx(later @ query, abs=1e-6)

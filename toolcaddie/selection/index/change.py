@@ -13,6 +13,9 @@ from toolcaddie.core.catalog import DIGEST_BYTES, Catalog
 _CHANGES = 2
 """The number of changes that are cached: few, because a change keeps two catalogs alive."""
 
+_BLOCK = 4_096
+"""The number of rows that are compared at once."""
+
 Positions = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 """A row of four numbers for each tool: the SHA-256 of its definition."""
@@ -68,10 +71,8 @@ def _aligned(old: Digests, new: Digests) -> Positions:
     """Returns for each row of `new` the index of the equal row of `old`, or -1. Equal rows at the beginning and the end are found
     first, because usually only a range in the middle differs."""
     most = min(len(old), len(new))
-    differ = _different_rows(old[:most], new[:most])
-    head = int(differ[0]) if len(differ) else most
-    differ = _different_rows(old[len(old) - most :], new[len(new) - most :])
-    tail = min(most - 1 - int(differ[-1]) if len(differ) else most, most - head)
+    head = _equal_rows(old[:most], new[:most])
+    tail = _equal_rows(old[head:][::-1], new[head:][::-1])
     left, right = old[head : len(old) - tail], new[head : len(new) - tail]
     middle = np.full(len(right), -1, dtype=np.int64)
     if len(left):
@@ -82,7 +83,13 @@ def _aligned(old: Digests, new: Digests) -> Positions:
     return np.concatenate([np.arange(head), middle, np.arange(len(old) - tail, len(old))])
 
 
-def _different_rows(one: Digests, other: Digests) -> Positions:
-    """Returns the indexes of the rows that differ, once for each number that does."""
-    rows: Positions = np.flatnonzero(one.ravel() != other.ravel()) // one.shape[1]
-    return rows
+def _equal_rows(one: Digests, other: Digests) -> int:
+    """Returns the number of equal rows at the beginning. Only half of each SHA-256 is compared, which is enough, and in blocks,
+    because one difference ends the search."""
+    most = min(len(one), len(other))
+    for start in range(0, most, _BLOCK):
+        left, right = one[start : min(start + _BLOCK, most)], other[start : min(start + _BLOCK, most)]
+        differ = np.flatnonzero((left[:, 0] != right[:, 0]) | (left[:, 1] != right[:, 1]))
+        if len(differ):
+            return start + int(differ[0])
+    return most

@@ -71,7 +71,7 @@ def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
 
 def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
     """Returns the languages of a catalog's descriptions, the most frequent first; English if none is recognised."""
-    return _languages_of(tuple(tool.description for tool in catalog.tools[:_SAMPLE]))
+    return _languages_of(tuple([tool.description for tool in catalog.tools[:_SAMPLE]]))
 
 
 @lru_cache(maxsize=_MOST_CATALOGS)

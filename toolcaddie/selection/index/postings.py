@@ -54,9 +54,9 @@ _PART = 0
 
 _TERMS_DESCRIBED = 12
 """The number of terms besides its name from which a tool counts as fully described."""
-_SLIGHT = 2e-4
-"""The change of the rarity of a term, times the rarity, up to which the lengths of tools stay as they are. Among 25,000 tools it
-changes a length by less than one part in 100,000."""
+_SLIGHT = 1e-3
+"""The change of the rarity of a term, times the rarity, up to which the lengths of tools stay as they are. It changes a length
+by about one part in 100,000, and that of a tool with few words by one in 10,000."""
 _MOST_SCOPES = 64
 """The largest number of sets of visible tools (masks) whose counts of terms (`Scope`) are cached."""
 _MOST_LOOSE = 64
@@ -154,17 +154,18 @@ class RowSums:
     names: Doubles
     """[2, rows]: the sum of the parts of the terms in the tool's name, alone and times log(h + 0.5)."""
     having: Longs
-    """The h of each term that the sums are made with. For a term of thousands of tools, one tool more changes next to nothing
-    (`_SLIGHT`), but would change the sums of thousands of tools, so it is postponed until the change is larger."""
+    """The h of each term that the sums of `terms` are made with. For a term of thousands of tools, one tool more changes next to
+    nothing (`_SLIGHT`), but would change the sums of thousands of tools, so it is postponed until the change is larger."""
 
     @classmethod
-    def of(cls, terms: Table, names: Table, having: Longs) -> RowSums:
-        logs = _log(having)
+    def of(cls, terms: Table, names: Table, having: Longs, counted: Longs) -> RowSums:
+        """Returns the sums of some rows. `counted`: the field `having`."""
+        logs, exact = _log(counted), _log(having)
         ones = np.ones(len(logs))
         return cls(
-            having=having,
             terms=terms.weighed(np.stack([ones, logs, logs * logs]), EVEN_COUNT, squared=True),
-            names=names.weighed(np.stack([ones, logs]), _PART),
+            names=names.weighed(np.stack([ones, exact]), _PART),
+            having=counted,
         )
 
     def lengths(self, tools: int) -> Floats:
@@ -225,7 +226,7 @@ class TermIndex:
             rows=np.arange(len(catalog)),
             having=having,
             in_names=names.counted(None, len(vocabulary)),
-            sums=RowSums.of(terms, names, having),
+            sums=RowSums.of(terms, names, having, having),
         )
 
     def changed(self, change: CatalogChange) -> TermIndex:
@@ -243,7 +244,7 @@ class TermIndex:
         padding = np.zeros(width - len(self.vocabulary), dtype=np.int64)
         gone = self.terms.entries(removed_rows).counted(None, width)
         having = np.concatenate([self.having, padding]) + terms.counted(None, width) - gone
-        sums = self._recounted(having, len(rows))
+        more = RowSums.of(terms, names, having, self._counted_with(having, len(rows)))
         index = TermIndex(
             languages=languages,
             vocabulary=vocabulary,
@@ -254,7 +255,7 @@ class TermIndex:
             in_names=np.concatenate([self.in_names, padding])
             + names.counted(None, width)
             - self.names.entries(removed_rows).counted(None, width),
-            sums=sums.joined(RowSums.of(terms, names, sums.having)),
+            sums=self._recounted(more, having),
         )
         loose = len(index.terms) - len(rows) + len(index.terms.late)
         return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
@@ -266,19 +267,31 @@ class TermIndex:
             None if len(self.terms) == len(self.rows) and (self.rows == np.arange(len(self.rows))).all() else self.rows
         )
 
-    def _recounted(self, having: Longs, tools: int) -> RowSums:
-        """Returns the sums of the rows after the number of tools that have each term became `having`, of `tools` in all."""
-        known = self.sums.having
-        changed = np.flatnonzero(known != having[: len(known)])
-        old, new = _log(known[changed]), _log(having[changed])
-        large = np.abs(new - old) * (np.log(tools + 1) - new) > _SLIGHT
-        changed, old, new = changed[large], old[large], new[large]
-        terms, names, counted = self.sums.terms.copy(), self.sums.names.copy(), having.copy()
-        counted[: len(known)] = known
-        counted[changed] = having[changed]
-        terms[1:] += self.terms.weighed(changed, np.stack([new - old, new**2 - old**2]), EVEN_COUNT, squared=True)
-        names[1:] += self.names.weighed(changed, (new - old)[None], _PART)
-        return RowSums(terms=terms, names=names, having=counted)
+    def _recounted(self, added: RowSums, having: Longs) -> RowSums:
+        """Returns the sums after the number of tools that have each term became `having`, followed by those of `added` rows,
+        which are made with the numbers of `_counted_with`."""
+        sums, counted, rows = self.sums.joined(added), added.having, len(self.terms)
+        size = len(self.having)
+        # `joined` made new arrays, which nobody else has yet.
+        changed = np.flatnonzero(self.having != having[:size])
+        logs = _log(having[changed]) - _log(self.having[changed])
+        sums.names[1:, :rows] += self.names.weighed(changed, logs[None], _PART)
+        changed = np.flatnonzero(self.sums.having != counted[:size])
+        old, new = _log(self.sums.having[changed]), _log(counted[changed])
+        squares = np.stack([new - old, new**2 - old**2])
+        sums.terms[1:, :rows] += self.terms.weighed(changed, squares, EVEN_COUNT, squared=True)
+        return sums
+
+    def _counted_with(self, having: Longs, tools: int) -> Longs:
+        """Returns the number of tools with each term with which the sums are made from now on: `having`, but for terms of which a
+        small change is postponed."""
+        counted = having.copy()
+        counted[: len(self.having)] = self.sums.having
+        changed = np.flatnonzero(counted != having)
+        new = _log(having[changed])
+        large = np.abs(new - _log(counted[changed])) * (np.log(tools + 1) - new) > _SLIGHT
+        counted[changed[large]] = having[changed[large]]
+        return counted
 
     def _compact(self) -> TermIndex:
         """Returns the index without the rows and terms of removed tools, and with all rows early."""

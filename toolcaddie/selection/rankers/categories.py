@@ -93,7 +93,7 @@ class Categories:
         self._category_of = category_of(catalog).astype(np.int32)
         self._no_scores = np.zeros(len(catalog), dtype=np.float32)
         self._no_scores.flags.writeable = False
-        self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
+        self._all_visible = np.bincount(self._category_of + 1, minlength=len(self._index) + 1)[1:] > 0
 
     def following(self, catalog: Catalog) -> Categories:
         """Returns the ranker of a later catalog; if the categories are the same, the automaton is shared."""
