@@ -43,10 +43,11 @@ class EventBus:
         """Returns the function to which a run passes its events. `live`: a listener that receives the events of this run
         alone."""
         trail, answer = self._trail, _AnswerText()
+        recorded: Collection[type] | None = None if trail is None else getattr(trail, "takes", None)
 
         async def emit(event: RunEvent) -> None:
             kind = type(event)
-            if trail is not None and _takes(trail, kind):
+            if trail is not None and (recorded is None or kind in recorded):
                 await trail.emit(event)
             takers = self._takers.get(kind)
             if takers is None:
