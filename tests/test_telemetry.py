@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -254,6 +255,27 @@ async def test_with_json_every_line_is_an_object_ours_and_those_of_libraries(
     ]
     assert records[-1]["logger"] == "some.library"
     assert {line["level"] for line in records} == {"info", "warning"}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.usefixtures("logging_kept")
+def test_a_line_made_in_one_step_is_the_line_that_the_processors_make(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lines() -> list[str]:
+        with structlog.contextvars.bound_contextvars(worker=3):
+            log = structlog.get_logger("toolcaddie.run")
+            log.info("run_finished", run="r", text='a "b"', names=["x"], seconds=1.5)
+            log.bind(tool="open_door").warning("call %s", "unknown")
+            log.error("broken", key="sk-abcdefghijklmnopqrstuvwx", exc_info=False)
+            log.debug("run_started", run="r")
+        return [re.sub(r"[\d-]+T[\d:.]+Z", "now", line) for line in capsys.readouterr().err.splitlines()]
+
+    configure_logging(json=as_json, redact=lambda line: line.replace("sk-", "[redacted]"))
+    in_one_step = lines()
+    structlog.configure(wrapper_class=structlog.stdlib.BoundLogger)
+    assert in_one_step == lines()
+    assert len(in_one_step) == 3
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -78,6 +79,36 @@ async def test_a_sink_that_names_its_events_receives_no_others() -> None:
     await emit(EVENT)
     await emit(TextDelta(run_id="run_1", text="Hello"))
     assert order == ["other", "reading", "other"]
+
+
+class Counting:
+    """A sink that names a function for its events."""
+
+    takes = frozenset({LimitReached})
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
+
+    @property
+    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
+        return {LimitReached: lambda event: self._order.append("function")}
+
+    async def emit(self, event: RunEvent) -> None:
+        self._order.append("emit")
+
+
+class CountingMore(Counting):
+    """A subclass with an `emit` of its own."""
+
+    async def emit(self, event: RunEvent) -> None:
+        self._order.append("more")
+        await super().emit(event)
+
+
+async def test_a_sink_that_names_functions_is_called_by_them_unless_a_subclass_has_an_emit_of_its_own() -> None:
+    order: list[str] = []
+    await EventBus(None, [Counting(order), CountingMore(order)]).emitter()(EVENT)
+    assert order == ["function", "more", "emit"]
 
 
 async def test_what_the_trail_cannot_write_reaches_no_one() -> None:

@@ -621,8 +621,8 @@ def _json_or_text(text: str) -> str:
 
 def _text(text: str) -> str:
     """Returns the stored form of a text: redacted and truncated."""
-    if not text:
-        return text
+    if len(text) <= TEXT_LIMIT:
+        return redact_text(_plain(text)) if text else text
     return _capped(redact_text(_plain(text[: TEXT_LIMIT + _margin()])), total=len(text))
 
 

@@ -238,8 +238,9 @@ class View:
 
     def get(self, name: str) -> Tool | None:
         """Returns the tool of that name if it is visible."""
-        position = self.catalog.position(name)
-        return self.catalog.tools[position] if position is not None and self.sees(position) else None
+        catalog, mask = self.catalog, self.mask
+        position = catalog._positions.get(name)
+        return None if position is None or (mask is not None and not mask[position]) else catalog.tools[position]
 
     def positions_in(self, category: str) -> tuple[int, ...]:
         """Returns the visible positions of a category, in catalog order."""

@@ -47,7 +47,8 @@ class Message:
     @property
     def text(self) -> str:
         """The text of the message; the texts of several blocks are joined by newlines."""
-        return text_of(self.content)
+        content = self.content
+        return content if isinstance(content, str) else text_of(content)
 
 
 def is_empty_note(message: Message) -> bool:

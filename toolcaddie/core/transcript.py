@@ -62,7 +62,8 @@ def visible_answer(result: RunResult, *, native: tuple[JsonObject, ...] = (), au
 def answer_text(result: RunResult) -> str | None:
     """Returns the text for the caller: all texts that the model wrote in the run, as a stream shows them. If the run waits for a
     person, a note is appended, because plain HTTP has no other way to say so."""
-    texts = [message.text for message in result.messages if message.role == "assistant" and message.text]
+    answers = (message.text for message in result.messages if message.role == "assistant")
+    texts = [text for text in answers if text]
     if result.status == "pending":
         texts.append(approval_text(result))
     return BETWEEN_ROUNDS.join(texts) or (None if result.client_calls else "")

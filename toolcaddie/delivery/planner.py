@@ -74,6 +74,7 @@ class DeliveryPlanner:
         """Returns the possible arrangements of a plan."""
         if not plan.delivered and len(plan.selection.tools) == len(plan.view):
             return [self._whole_catalog(plan, outlook)]
+        selected = self._definitions.delivered(plan.selection.tools)
         scene = Scene(
             plan=plan,
             definitions=self._definitions,
@@ -81,12 +82,14 @@ class DeliveryPlanner:
             behind=any(way != "array" for way in behind.ways(plan)),
             earlier=[tool for tool in plan.delivered if plan.view.get(tool.name) is not None],
             selection=[
-                DeliveredTool(name=item.tool.name, slim=item.slim)
-                for item in plan.selection.tools
-                if not plan.capabilities.deferral
-                or item.tool.name not in plan.referenced
-                or item.tool.name in plan.pinned
+                tool
+                for tool in selected
+                if not plan.capabilities.deferral or tool.name not in plan.referenced or tool.name in plan.pinned
             ],
+            sizes={
+                tool: self._definitions.of(item.tool, slim=tool.slim).tokens
+                for tool, item in zip(selected, plan.selection.tools, strict=True)
+            },
             meta_tokens=sum(self._definitions.of(tool).tokens for tool in plan.meta),
         )
         return self._cold(scene) if cold else self._warm(scene)

@@ -51,7 +51,7 @@ def model_request(
         params=sendable_params(context.params, tools=send_tools, closing=had_tools and not send_tools),
         headers=context.headers,
         client_wire=context.client_wire,
-        own_forms=_own_forms(run, (*(tool.name for tool in delivery.tools), *delivery.deferred)),
+        own_forms=_own_forms(run, delivery),
         deferred=delivery.deferred if send_tools else frozenset(),
         allowed=delivery.allowed if offer else None,
         cache=had_tools,
@@ -102,15 +102,22 @@ def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelReque
         params=context.params,
         headers=context.headers,
         client_wire=context.client_wire,
-        own_forms=_own_forms(run, names),
+        own_forms=_forms_of(run, names),
         cache=True,
         cache_key=_cache_key(run),
     )
 
 
-def _own_forms(run: Run, names: Iterable[str]) -> Mapping[str, JsonObject]:
-    """Returns the forms that the client's API has for these tools, if they are not functions there."""
-    if run.context.client_wire is None or not has_own_forms(run.context.view.catalog):
+def _own_forms(run: Run, delivery: Delivery) -> Mapping[str, JsonObject]:
+    """Returns the forms that the client's API has for the delivered tools, if they are not functions there."""
+    if not has_own_forms(run.context.view.catalog):
+        return {}
+    return _forms_of(run, (*(tool.name for tool in delivery.tools), *delivery.deferred))
+
+
+def _forms_of(run: Run, names: Iterable[str]) -> Mapping[str, JsonObject]:
+    """Returns the forms that the client's API has for these tools."""
+    if run.context.client_wire is None:
         return {}
     tools = filter(None, map(run.context.view.get, names))
     return {tool.name: tool.own_form for tool in tools if tool.own_form is not None}

@@ -107,8 +107,8 @@ class EventSink(Protocol):
     """A receiver of the events of all runs, such as telemetry.
 
     It may have an attribute `takes`, the set of the classes of events that it receives; without it, it receives all. A sink that
-    never waits may also have `receivers`, a function for each of these classes: each event of such a class is passed to its
-    function instead of `emit`, which costs less than a coroutine.
+    never waits may also have a property `receivers`, a function for each of these classes: an event is passed to the function of
+    its class instead of `emit`, which costs less than a coroutine. It is not used for a subclass that has an `emit` of its own.
     """
 
     async def emit(self, event: RunEvent) -> None: ...

@@ -43,10 +43,11 @@ class EventBus:
         """Returns the function to which a run passes its events. `live`: a listener that receives the events of this run
         alone."""
         trail, answer = self._trail, _AnswerText()
+        recorded: Collection[type] | None = None if trail is None else getattr(trail, "takes", None)
 
         async def emit(event: RunEvent) -> None:
             kind = type(event)
-            if trail is not None and _takes(trail, kind):
+            if trail is not None and (recorded is None or kind in recorded):
                 await trail.emit(event)
             takers = self._takers.get(kind)
             if takers is None:
@@ -115,8 +116,11 @@ def _takes(sink: EventSink, kind: type) -> bool:
 
 
 def _receiver(sink: EventSink, kind: type) -> Callable[[RunEvent], None] | None:
-    """Returns the function of a sink for events of a class; None: it has only `emit`."""
-    receivers: Mapping[type, Callable[[RunEvent], None]] = getattr(sink, "receivers", {})
+    """Returns the function of a sink for events of a class; None: it has only `emit`, or a subclass has an `emit` of its own."""
+    owners = [next((each for each in type(sink).__mro__ if name in vars(each)), None) for name in ("receivers", "emit")]
+    if owners[0] is None or owners[0] is not owners[1]:
+        return None
+    receivers: Mapping[type, Callable[[RunEvent], None]] = sink.receivers  # type: ignore[attr-defined]
     return receivers.get(kind)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.run import RunContext, RunRequest
 from toolcaddie.runtime.dependencies import Dependencies
+from toolcaddie.util.random_ids import random_id
 
 
 def context_of(request: RunRequest, view: View, model: str, dependencies: Dependencies) -> RunContext:
     """Returns the context of a request's run. Raises `RequestError` for a missing dependency."""
     return RunContext(
-        run_id=request.run_id or f"run_{uuid.uuid4().hex}",
+        run_id=request.run_id or f"run_{random_id()}",
         principal=request.principal,
         view=view,
         model=model,

@@ -5,11 +5,27 @@ The event log uses them: for rows that are written at every call of a tool, buil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, Dialect
 from sqlalchemy.sql.dml import Insert, Update
+
+_AT_ONCE = (128, 32, 8)
+"""Numbers of rows that one insert writes on SQLite. Its driver hands the interpreter over to other threads, and waits to get it
+back, at each statement, also at each row of an `executemany`."""
+_MOST_PARAMETERS = 999
+"""The largest number of parameters of a statement that every version of SQLite allows."""
+_ROW = re.compile(r"VALUES (\([?, ]+\))")
+
+
+@cache
+def _with_rows(text: str, size: int) -> str:
+    """Returns an insert of one row as an insert of several rows."""
+    return _ROW.sub(lambda match: f"VALUES {', '.join([match[1]] * size)}", text, count=1)
 
 
 class CompiledStatement:
@@ -34,8 +50,17 @@ class CompiledStatement:
         text, order = self._compile(dialect) if cached is None else cached
         if order is None:
             connection.exec_driver_sql(text, list(rows))
-        else:
-            connection.exec_driver_sql(text, [tuple([row[name] for name in order]) for row in rows])
+            return
+        values = [tuple([row[name] for name in order]) for row in rows]
+        at = 0
+        if dialect.name == "sqlite" and self._columns is not None:
+            for size in _AT_ONCE:
+                while len(values) - at >= size and size * len(order) <= _MOST_PARAMETERS:
+                    several = tuple(chain.from_iterable(values[at : at + size]))
+                    connection.exec_driver_sql(_with_rows(text, size), several)
+                    at += size
+        if at < len(values):
+            connection.exec_driver_sql(text, values[at:])
 
     def _compile(self, dialect: Dialect) -> tuple[str, Sequence[str] | None]:
         compiled: Any = self._statement.compile(dialect=dialect, column_keys=self._columns)

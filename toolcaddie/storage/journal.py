@@ -86,7 +86,9 @@ class Journal:
         """The queued write that has not begun; at most one, so that no line is written twice."""
         self._failure: StorageError | None = None
         self._failed_at = 0.0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        """Notified under the lock when a write has ended. To take the lock itself is faster, as each row does."""
 
     async def check(self) -> None:
         """Raises `AuditError` if rows cannot be written, for example because another key seals the trail."""
@@ -98,7 +100,7 @@ class Journal:
     def append(self, record: EventRecord) -> None:
         """Queues a record to be written. Raises `AuditError` if writing fails at the moment, or if the run began under a lost
         lease."""
-        with self._changed:
+        with self._lock:
             is_shared = self._is_shared(record)
             line = _line(record, self._generation(record), is_shared=is_shared)
             if self._failure is not None:

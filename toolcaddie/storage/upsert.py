@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.sql.dml import ReturningInsert
+from sqlalchemy.sql.dml import Insert, ReturningInsert
+
+from toolcaddie.storage.compiled import CompiledStatement
 
 _INSERT: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
@@ -18,7 +20,13 @@ DIALECTS = tuple(_INSERT)
 
 def upsert(connection: Connection, table: Table, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
     """Writes one or several rows (all columns); a row with the same primary key is overwritten."""
-    connection.execute(_upsert(connection.dialect.name, table), values)
+    dialect = connection.dialect.name
+    if (
+        dialect == "sqlite"
+    ):  # its driver takes texts, bytes and numbers as they are; SQLAlchemy would take most of the time
+        _compiled_upsert(dialect, table).execute(connection, [values] if isinstance(values, Mapping) else values)
+    else:
+        connection.execute(_upsert(dialect, table), values)
 
 
 def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], *, now: float) -> bool:
@@ -49,13 +57,17 @@ def _add_to_row(dialect: str, table: Table) -> ReturningInsert[Any]:
 
 
 @cache
-def _upsert(dialect: str, table: Table) -> Executable:
+def _compiled_upsert(dialect: str, table: Table) -> CompiledStatement:
+    """Returns the same statement as `_upsert`, for rows that the driver takes as they are."""
+    return CompiledStatement(_upsert(dialect, table), [column.name for column in table.columns])
+
+
+@cache
+def _upsert(dialect: str, table: Table) -> Insert:
     """Returns the statement that inserts a row, or overwrites the row with the same primary key."""
     keys = _keys(table)
     statement = _INSERT[dialect](table)
-    resolved: Executable = statement.on_conflict_do_update(
-        index_elements=keys, set_=_other_columns(statement, table, keys)
-    )
+    resolved: Insert = statement.on_conflict_do_update(index_elements=keys, set_=_other_columns(statement, table, keys))
     return resolved
 
 

@@ -224,7 +224,7 @@ class StructlogSink:
         self._logger_override = logger
         self._bound: Any = None
         self._bound_config: Any = None
-        self.receivers: Mapping[type, Callable[[Any], None]] = {
+        self._receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
             ToolsSelected: self._selected,
@@ -243,7 +243,7 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self.receivers)
+        self.takes = frozenset(self._receivers)
 
     @property
     def _log(self) -> Any:
@@ -256,8 +256,13 @@ class StructlogSink:
             self._bound, self._bound_config = structlog.get_logger("toolcaddie.run").bind(), configured
         return self._bound
 
+    @property
+    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
+        """The function for each class of events; see `ports.EventSink`."""
+        return self._receivers
+
     async def emit(self, event: RunEvent) -> None:
-        line = self.receivers.get(type(event))
+        line = self._receivers.get(type(event))
         if line is not None:
             line(event)
 

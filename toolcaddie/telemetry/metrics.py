@@ -50,7 +50,7 @@ class PrometheusSink:
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._runs = Bounded[str, _RunNumbers](MOST_RUNS)
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
-        self.receivers: Mapping[type, Callable[[Any], None]] = {
+        self._receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
             ToolsSelected: self._selected,
@@ -66,7 +66,7 @@ class PrometheusSink:
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self.receivers)
+        self.takes = frozenset(self._receivers)
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
@@ -126,8 +126,13 @@ class PrometheusSink:
         self._model_calls_of, self._model_seconds_of = cache(self.model_calls.labels), cache(self.model_seconds.labels)
         self._tokens_of = cache(self.tokens.labels)
 
+    @property
+    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
+        """The function for each class of events; see `ports.EventSink`."""
+        return self._receivers
+
     async def emit(self, event: RunEvent) -> None:
-        measure = self.receivers.get(type(event))
+        measure = self._receivers.get(type(event))
         if measure is not None:
             measure(event)
 

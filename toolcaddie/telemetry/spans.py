@@ -71,7 +71,7 @@ class OpenTelemetrySink:
         self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
         self._is_global = tracer_provider is None
         self._runs = Bounded[str, _RunSpan](MOST_RUNS, on_eviction=lambda run: run.span.end())
-        self.receivers: Mapping[type, Callable[[Any], None]] = {
+        self._receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             ToolsSelected: self._selected,
             ModelAsked: self._request,
@@ -84,10 +84,15 @@ class OpenTelemetrySink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
-        self.takes = frozenset(self.receivers)
+        self.takes = frozenset(self._receivers)
+
+    @property
+    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
+        """The function for each class of events; see `ports.EventSink`."""
+        return self._receivers
 
     async def emit(self, event: RunEvent) -> None:
-        record = self.receivers.get(type(event))
+        record = self._receivers.get(type(event))
         if record is not None:
             record(event)
 

@@ -89,7 +89,8 @@ class HiddenParts:
             if _is_long(messages)
             else _visible_messages(messages, principal)
         )
-        stored = await self._parts_by_key({key for item in visible for key in item.keys})
+        keys = {key for item in visible for key in item.keys}
+        stored = await self._parts_by_key(keys) if keys else {}
         assembly = _Assembly()
         for item in visible:
             part_json = next((stored[key] for key in item.keys if stored[key]), _NO_PART)

@@ -22,7 +22,6 @@ it sent. Requests that are forwarded byte for byte do not come here: their idemp
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any
 
@@ -39,6 +38,7 @@ from toolcaddie.doors.gateway.problems import problem, without_retry
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Store
 from toolcaddie.util.log import Logger
+from toolcaddie.util.random_ids import random_id
 
 log = Logger(__name__)
 
@@ -98,7 +98,7 @@ _decode = msgspec.msgpack.Decoder(_Entry).decode
 
 
 def new_run_id() -> str:
-    return f"run_{secrets.token_hex(16)}"
+    return f"run_{random_id()}"
 
 
 async def has_intended_call(event_log: EventLog, run_id: str) -> bool:

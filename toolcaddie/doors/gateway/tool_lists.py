@@ -19,7 +19,7 @@ class ClientTools:
     """A client's tools and facts about them. Two requests with the same bytes of JSON get the same objects, so that values
     computed from a list can be cached by the list's identity."""
 
-    tools: Sequence[Tool] = ()
+    tools: tuple[Tool, ...] = ()
     facts: ToolFacts = NO_FACTS
     own_forms: Mapping[str, JsonObject] = field(default_factory=dict)
     """`Tool.own_form` of the tools that have one, by name."""
@@ -80,7 +80,7 @@ class ToolLists:
 
 def _client_tools(tools: Sequence[Tool], *, size: int) -> ClientTools:
     own_forms = {tool.name: tool.own_form for tool in tools if tool.own_form is not None}
-    return ClientTools(tools=tools, facts=ToolFacts.of(tools), own_forms=own_forms, size=size)
+    return ClientTools(tools=tuple(tools), facts=ToolFacts.of(tools), own_forms=own_forms, size=size)
 
 
 def _size(client_tools: ClientTools) -> int:

@@ -34,7 +34,7 @@ class UntrustedNames:
         names = self._names
         if names is None:
             return tools
-        return [replace(tool, untrusted=True) if names.fullmatch(tool.name) else tool for tool in tools]
+        return tuple([replace(tool, untrusted=True) if names.fullmatch(tool.name) else tool for tool in tools])
 
 
 NO_NAMES = UntrustedNames(())
