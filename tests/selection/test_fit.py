@@ -11,6 +11,8 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
+from toolcaddie.learning.experience import Experience
+from toolcaddie.picker import Picker
 from toolcaddie.selection.search import Ranked
 from toolcaddie.selection.selector import Selector
 
@@ -127,6 +129,18 @@ def test_hidden_tools_do_not_change_the_doubt():
     seen = selector.select(visible, _query(UNSERVED), Budget(max_tools=5))
     alone = selector.select(View(catalog=GYM), _query(UNSERVED), Budget(max_tools=5))
     assert seen.doubt == pytest.approx(alone.doubt, abs=1e-3)
+
+
+def test_a_caller_who_sees_no_tool_is_not_judged():
+    nothing = View(catalog=GYM, mask=np.zeros(len(GYM), dtype=np.bool_))
+    assert Selector().select(nothing, _query(UNSERVED), Budget(max_tools=5)).doubt is None
+
+
+def test_a_request_like_one_after_which_a_tool_was_called_is_not_judged():
+    picker = Picker.of(GYM.tools, experience=Experience())
+    assert picker.pick(UNSERVED, max_tools=5).selection.doubt is not None
+    picker.learn(UNSERVED, called=["find_room"])
+    assert picker.pick(UNSERVED, max_tools=5).selection.doubt is None
 
 
 def test_a_search_tells_its_doubt_but_still_shows_the_nearest_tools():

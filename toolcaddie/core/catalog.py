@@ -239,7 +239,7 @@ class View:
     def get(self, name: str) -> Tool | None:
         """Returns the tool of that name if it is visible."""
         catalog, mask = self.catalog, self.mask
-        position = catalog._positions.get(name)
+        position = catalog._places.get(name)
         return None if position is None or (mask is not None and not mask[position]) else catalog.tools[position]
 
     def positions_in(self, category: str) -> tuple[int, ...]:

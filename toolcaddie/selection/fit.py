@@ -36,6 +36,8 @@ requests with and without a right tool have the same weight in all."""
 LOGIT_AT_THRESHOLD = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
 NO_HISTORY = 0.75
 """Value of `Features.covered` in a conversation: the words of earlier messages that a tool lacks prove nothing."""
+_KNOWN = 0.5
+"""Score by a ranker with the last word from which a tool is known to fit."""
 _NAMES = 0.5
 """Share of full descriptions below which a catalog counts as one of names."""
 
@@ -83,14 +85,19 @@ class Model:
 def features_of(
     index: CatalogIndex, words: QueryWords, signals: Signals, scored: Scored, mask: Visible | None
 ) -> Features | None:
-    """Returns the features of a request. None: they would say nothing, because the request or the tools are not in English, or
-    the rankers are not those for which the models were made."""
+    """Returns the features of a request. None: they would say nothing, because no tool is visible, the request or the tools are
+    not in English, the rankers are not those for which the models were made, or a tool was called after requests like this one
+    (a ranker with the last word scored it): it fits, whatever its words."""
     kind = kind_of(signals)
     if kind is None or words.foreign or words.language != ENGLISH or not len(scored.scores):
+        return None
+    if mask is not None and not mask.any():
         return None
     postings = postings_of(index.catalog)
     alone = len(words.messages) + len(words.replies) <= 1
     best = int(scored.scores.argmax())
+    if any(signals.by_ranker[name].max() >= _KNOWN for name in signals.last_words):
+        return None
     return Features(
         best=float(scored.scores[best]),
         words=scored.by_words,
@@ -142,7 +149,7 @@ def doubt_of(
 
 
 def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situation:
-    if postings.scope(mask if mask is None or mask.any() else None).described < _NAMES:
+    if postings.scope(mask).described < _NAMES:
         return "names"
     return "single" if alone else "conversation"
 
