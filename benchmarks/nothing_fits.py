@@ -27,7 +27,7 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import SIGNALS, SelectionSettings
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.evaluation.datasets import read_requests, read_tools
-from toolcaddie.selection.fit import LOGIT_AT_THRESHOLD, MODELS_FILE, Features, Kind, Model, Situation
+from toolcaddie.selection.fit import LOGIT_AT_THRESHOLD, MODELS_FILE, Features, Kind, Model, Situation, models
 from toolcaddie.selection.selector import Selector
 
 KINDS: Mapping[str, Kind] = {"lexical": "words", "plain": "static", "embedding": "embedding"}
@@ -179,21 +179,21 @@ def _balanced(nothing: npt.NDArray[np.bool_]) -> Doubles:
 
 def _logistic(table: Doubles, target: Doubles, weights: Doubles, ridge: Doubles, constant: float = 0.0) -> Doubles:
     """Returns the coefficients of a logistic regression, by Newton's method. `constant` is added to each logit."""
-    found = np.zeros(table.shape[1])
+    coefficients = np.zeros(table.shape[1])
     for _ in range(50):
-        chance = 1 / (1 + np.exp(-(table @ found + constant)))
-        slopes = table.T @ (weights * (chance - target)) + ridge * found
+        chance = 1 / (1 + np.exp(-(table @ coefficients + constant)))
+        slopes = table.T @ (weights * (chance - target)) + ridge * coefficients
         curvature = (table * (weights * chance * (1 - chance))[:, None]).T @ table + np.diag(ridge)
         step = np.linalg.solve(curvature, slopes)
-        found -= step
+        coefficients -= step
         if np.abs(step).max() < 1e-7:
             break
-    return found
+    return coefficients
 
 
-def _write(models: Mapping[Kind, Model]) -> None:
+def _write(fits: Mapping[str, Model]) -> None:
     lines = [*MODELS_FILE.read_text(encoding="utf-8").split("\n\n")[0].splitlines()] if MODELS_FILE.exists() else []
-    for kind, model in models.items():
+    for kind, model in fits.items():
         weights = ", ".join(f"{name} = {weight:.3f}" for name, weight in zip(FEATURES, model.weights, strict=True))
         thresholds = ", ".join(f"{name} = {value:.3f}" for name, value in model.thresholds.items())
         lines += ["", f"[{kind}]", f"weights = {{ {weights} }}", f"thresholds = {{ {thresholds} }}"]
@@ -210,15 +210,15 @@ def main() -> None:
     if bench is None:
         print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
         return
-    models: dict[Kind, Model] = {}
+    fits: dict[str, Model] = {}
     for signals in arguments.signals:
         with_signals = selector(signals, vectors_of(signals))
         requests = {name: bench / "sets" / name / "queries.dev.jsonl" for name in SETS}
         sets = {name: read_labelled(path, with_signals) for name, path in requests.items()}
         print_results(sets, signals)
-        models[KINDS[signals]] = fitted(sets)
+        fits[KINDS[signals]] = fitted(sets)
     if arguments.write:
-        _write(models)
+        _write({**models(), **fits})
 
 
 if __name__ == "__main__":
