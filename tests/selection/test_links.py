@@ -192,6 +192,13 @@ def test_in_a_search_the_tool_with_the_id_that_the_request_lacks_is_fifth(text: 
     assert (names.index("look_up") if "look_up" in names else None) == place
 
 
+def test_the_best_tool_of_a_request_in_another_language_is_too_uncertain_to_follow_its_needs() -> None:
+    text = "detén el contrato, sea cual sea el plazo de preaviso, no lo firmes, imprimas, envíes, renueves ni archives"
+    names = search([*_STOPS, *_OTHERS], text)
+    assert len(names) > 4
+    assert "look_up" not in names
+
+
 def test_a_needed_tool_says_in_a_search_what_it_returns() -> None:
     hits = Selector().search(View(catalog=Catalog.of([*_STOPS, *_OTHERS])), _TEXT, 10)
     assert hits[4].reasons == ("returns contract_id, which stop_contract needs",)

@@ -79,8 +79,8 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
 
 def _giver(index: CatalogIndex, words: QueryWords, best: Ints, mask: Visible | None) -> Link | None:
     """Returns the link to a tool that finds a value which the best tool needs, unless it is among the first tools anyway. A
-    request with an id or a number needs no such tool."""
-    if len(best) <= _PLACE or any(_NAMES_ID.search(text) for text, _ in words.messages[:1]):
+    request with an id or a number needs no such tool; the best tool for a request in another language is too uncertain."""
+    if words.foreign or len(best) <= _PLACE or any(_NAMES_ID.search(text) for text, _ in words.messages[:1]):
         return None
     first = frozenset(best[: _PLACE + 1].tolist())
     links = index.links().of(int(best[0]), mask)
