@@ -45,6 +45,7 @@ bench: $(VENV)/.dev  ## the figures of docs/performance.md
 bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of the labelled sets
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.languages
 
 mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
 	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)
