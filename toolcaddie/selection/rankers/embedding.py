@@ -190,9 +190,10 @@ class Embedding:
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
+        if not best > 0:
+            return None
         said = words.translations[0][0] if words.translations else texts[0][0]
-        talk = not content_words(said[:_MOST_TEXT], "english")
-        if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
+        if len(texts) == 1 and nearest < _TALK and not content_words(said[:_MOST_TEXT], "english"):
             return None
         near *= np.float32(nearest / best)
         return near
