@@ -487,8 +487,8 @@ def _blocked(digests: bytes, previous: _Blocks) -> _Blocks:
         end = firsts.find(0, start) + 1 or total
         block = digests[DIGEST_BYTES * start : DIGEST_BYTES * end]
         first, start = block[:DIGEST_BYTES], end
-        known = previous.get(first)
-        blocks[first] = known if known is not None and known[0] == block else (block, hashlib.sha256(block).digest())
+        before = previous.get(first)
+        blocks[first] = before if before is not None and before[0] == block else (block, hashlib.sha256(block).digest())
     return blocks
 
 

@@ -42,7 +42,7 @@ class Places:
 
     def changed(self, removed: Collection[str], added: Sequence[str]) -> Places | None:
         """Returns the places after some names were removed and others were added at the end; None if so many names would be kept
-        apart that it is better to begin anew."""
+        apart that all places should be made again."""
         if len(self.gone) + len(self.late) + len(removed) + len(added) > _MOST_APART:
             return None
         late = [name for name in self.late if name not in removed] + list(added)

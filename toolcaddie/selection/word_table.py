@@ -12,6 +12,7 @@ import math
 import re
 import zipfile
 import zlib
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -48,6 +49,8 @@ _STEEPNESS = 0.8
 """Exponent of the importance of a word, relative to that."""
 _LEAST_SHARE = 0.5
 """The least share of its weight that a word keeps."""
+_AT_ONCE = 2_048
+"""The number of rows whose lengths are computed in one step, which limits memory."""
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
@@ -61,6 +64,7 @@ class WordTable:
         self.dimensions = rows.shape[1]
         self._numbers = {piece: number for number, piece in enumerate(pieces)}
         self._rows, self._scales = rows, scales
+        self._squares = _squared_lengths(rows, scales)
         self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
         self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
         self._request = lru_cache(maxsize=_MOST_REQUESTS)(self._request_summands)
@@ -119,11 +123,8 @@ class WordTable:
         return [number for word in _PART.findall(fold(text[:_MOST_TEXT])) for number in self._pieces_of(word)]
 
     def _importance(self, word: str) -> float:
-        numbers = list(self._pieces_of(word))
-        if not numbers:
-            return _UNKNOWN_IMPORTANCE
-        squares = (self._rows[numbers].astype(np.float32) ** 2).sum(axis=1)
-        return math.sqrt((self._scales[numbers] ** 2 * squares).sum())
+        numbers = self._pieces_of(word)
+        return math.sqrt(sum(self._squares[number] for number in numbers)) if numbers else _UNKNOWN_IMPORTANCE
 
     def _share(self, word: str) -> float:
         share: float = min(1.0, self.importance(word) / _IMPORTANT) ** _STEEPNESS
@@ -144,6 +145,15 @@ class WordTable:
             start, number = hit
             numbers.append(number)
         return tuple(numbers)
+
+
+def _squared_lengths(rows: npt.NDArray[np.int8], scales: Floats) -> array[float]:
+    """Returns the squared length of the vector of each piece."""
+    squares = np.empty(len(rows), dtype=np.float64)
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE].astype(np.float32)
+        squares[start : start + _AT_ONCE] = np.einsum("ij,ij->i", some, some)
+    return array("d", (squares * scales.astype(np.float64) ** 2).tobytes())
 
 
 @lru_cache(maxsize=1)

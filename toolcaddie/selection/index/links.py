@@ -33,6 +33,9 @@ V = TypeVar("V")
 CoUsed = Mapping[tuple[str, str], float]
 """Share of the first tool's uses, 0 to 1, in which the second was used too."""
 
+_MANY = 64
+"""Factor on the number of best tools from which these are found first and then sorted."""
+
 LOOKED_AT = 4
 """The number of best tools whose needs are followed; for a tool that hardly fits, no other tools are sent."""
 
@@ -410,6 +413,9 @@ def best_positions(scores: Floats, most: int) -> list[int]:
         near = np.flatnonzero(scores > least)
         if len(near) >= most:
             break
+    if len(near) > _MANY * most:  # sorting thousands takes longer than finding the first few
+        values = scores[near]
+        near = near[values >= np.partition(values, len(near) - most)[len(near) - most]]
     best: list[int] = near[np.argsort(-scores[near], kind="stable")][:most].tolist()
     return best
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -66,6 +66,8 @@ _PARTS_WEIGHT = 0.5
 
 _MOST_CACHED = 4_096
 """The number of texts whose language is cached."""
+_MOST_WORDS_CACHED = 16_384
+"""The number of words whose lead is cached."""
 _FEW_WORDS = 2
 """A text in Latin letters with at most this many words is in another language only if these are very clear."""
 _FEW_DESCRIBING = 4
@@ -109,22 +111,26 @@ class Alphabet:
     """For each word the lead over the first language of the other one that it fits best."""
     part_leads: Sequence[float] = field(init=False)
     """The same for each part."""
+    lead: Callable[[str], float] = field(init=False)
+    """Returns the same for any word: that of an unknown word is made of those of its parts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "word_leads", _leads(self.word_scores))
         object.__setattr__(self, "part_leads", _leads(self.part_scores))
+        object.__setattr__(self, "lead", lru_cache(maxsize=_MOST_WORDS_CACHED)(self._lead))
 
     def most_ahead(self, words: Sequence[tuple[str, float]]) -> float:
         """Returns an upper bound of the lead of any other language over the first one, in much less time than `scores`."""
-        lead = 0.0
+        lead, most = 0.0, self.lead
         for word, weight in words:
-            if (number := self.words.get(word)) is not None:
-                lead += weight * self.word_leads[number]
-                continue
-            for part in parts_of(word):
-                if (number := self.parts.get(part)) is not None:
-                    lead += _PARTS_WEIGHT * weight * self.part_leads[number]
+            lead += weight * most(word)
         return lead
+
+    def _lead(self, word: str) -> float:
+        if (number := self.words.get(word)) is not None:
+            return self.word_leads[number]
+        numbers = [number for part in parts_of(word) if (number := self.parts.get(part)) is not None]
+        return _PARTS_WEIGHT * sum(self.part_leads[number] for number in numbers)
 
     def scores(self, words: Sequence[tuple[str, float]]) -> npt.NDArray[np.float32]:
         """Returns the log-probability of each language by these words and their weights, less that of the best language of each

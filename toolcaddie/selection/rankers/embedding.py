@@ -186,13 +186,14 @@ class Embedding:
         near: Floats = cosines - self._usual(cosines, request, visible, crowds)
         if crowds is not None:
             near -= crowds
-        near[near < _ROUNDING] = 0.0
+        near *= near >= _ROUNDING  # a fifth of the time of assigning zeros
         if visible is not None:
             near[~visible] = 0.0
         best = near.max()
+        if not best > 0:
+            return None
         said = words.translations[0][0] if words.translations else texts[0][0]
-        talk = not content_words(said[:_MOST_TEXT], "english")
-        if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
+        if len(texts) == 1 and nearest < _TALK and not content_words(said[:_MOST_TEXT], "english"):
             return None
         near *= np.float32(nearest / best)
         return near
@@ -336,9 +337,10 @@ def certainty(postings: Postings, query_terms: QueryTerms, mask: Visible | None)
 def _ahead(cosines: Floats, best: float) -> float:
     """Returns a factor for the lead of the best tool over the tools behind it: 0 if many are nearly as good, 1 for a clear
     lead."""
-    if len(cosines) <= _CROWD:
+    near = cosines[cosines > (1 - _AHEAD) * best]  # others give the same factor as a tool without any word
+    if len(near) <= _CROWD:
         return 1.0
-    crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])
+    crowd = float(np.partition(near, -_CROWD - 1)[-_CROWD - 1])
     return min(1.0, max(0.0, (1 - crowd / best - _LEAST_AHEAD) / (_AHEAD - _LEAST_AHEAD)))
 
 
