@@ -13,8 +13,10 @@ from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.learning.experience import Experience
 from toolcaddie.picker import Picker
+from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.search import Ranked
 from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.word_table import word_table
 
 THINGS = {
     "membership": "the contract of a member of the gym",
@@ -101,6 +103,17 @@ def test_a_request_in_another_language_is_not_judged():
     ):
         selection = _selection(text, sure_nothing_fits=0.0)
         assert selection.doubt is None
+
+
+def test_with_an_embedder_and_the_table_beside_it_a_request_is_judged_too():
+    table = word_table()  # an embedder like any other
+    rankers = static.with_embedder(table, embedding.factory(table))
+    selector = Selector(SelectionSettings(rankers=SIGNALS["embedding"], sure_nothing_fits=1), rankers)
+    doubts = [
+        selector.select(View(catalog=GYM), _query(text), Budget(max_tools=5)).doubt for text in (SERVED, UNSERVED)
+    ]
+    assert None not in doubts
+    assert doubts[0] < doubts[1]
 
 
 def test_rankers_for_which_no_model_was_made_judge_nothing():

@@ -36,6 +36,13 @@ requests with and without a right tool have the same weight in all."""
 LOGIT_AT_THRESHOLD = math.log(AT_THRESHOLD / (1 - AT_THRESHOLD))
 NO_HISTORY = 0.75
 """Value of `Features.covered` in a conversation: the words of earlier messages that a tool lacks prove nothing."""
+_KINDS: Mapping[frozenset[str], Kind] = {
+    frozenset(): "words",
+    frozenset({"static"}): "static",
+    frozenset({"embedding"}): "embedding",
+    frozenset({"embedding", "table"}): "embedding",
+}
+"""The kinds by the rankers beside those by words."""
 _KNOWN = 0.5
 """Score by a ranker with the last word from which a tool is known to fit."""
 _NAMES = 0.5
@@ -110,18 +117,9 @@ def features_of(
 def kind_of(signals: Signals) -> Kind | None:
     """Returns the kind of the rankers; None if these are not the ones by words, alone or with one by meaning."""
     names = set(signals.by_ranker) - set(signals.last_words)
-    beside = names - set(LEXICAL)
     if not names.issuperset(LEXICAL[1:]):
         return None
-    return (
-        "words"
-        if not beside
-        else "static"
-        if beside == {"static"}
-        else "embedding"
-        if beside == {"embedding"}
-        else None
-    )
+    return _KINDS.get(frozenset(names.difference(LEXICAL)))
 
 
 @lru_cache(maxsize=1)
