@@ -153,9 +153,10 @@ def test_an_empty_trail_says_how_to_fill_it(toolcaddie: CommandLine) -> None:
 
 
 def test_why_of_a_recorded_run_reads_the_trail(toolcaddie: CommandLine) -> None:
-    toolcaddie.ok("run", FREEZE, "--catalog", "gym")
+    much = f"{FREEZE}, and list all clients, classes, payments and products with their statistics"
+    toolcaddie.ok("run", much, "--catalog", "gym")
     chosen = toolcaddie.json("why", "freeze_membership", "--run", "last")
-    lost = toolcaddie.json("why", "get_revenue_stats", "--run", "last")
+    lost = toolcaddie.json("why", "create_client", "--run", "last")
     never = toolcaddie.json("why", "create_diet", "--run", "last", "--catalog", "gym")
     assert chosen["chosen"]
     assert any("freeze" in reason for reason in chosen["reasons"])

@@ -735,8 +735,8 @@ async def test_neither_a_callers_key_nor_one_in_a_header_of_ours_shows_in_an_err
 
 @both_ways
 async def test_a_key_after_any_scheme_of_authorization_does_not_show_in_an_error(stream: bool) -> None:
-    async with ScriptedUpstream([refuse(401, "no: c2VjcmV0LWtleQ")], api_key=None) as upstream:
-        provider = OpenAIChat(upstream.base_url, None, headers={"Authorization": "basic c2VjcmV0LWtleQ"})
+    async with ScriptedUpstream([refuse(401, "no: cHJvdmlkZXIta2V5")], api_key=None) as upstream:
+        provider = OpenAIChat(upstream.base_url, None, headers={"Authorization": "basic cHJvdmlkZXIta2V5"})
         with pytest.raises(ProviderError, match=r"no: \*\*\*"):
             await asked(provider, stream)
         await provider.close()
