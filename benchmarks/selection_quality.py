@@ -49,7 +49,7 @@ HISTORIES = (0, 4)
 SEVERAL = ("toole_multi", "seal")
 """Labelled sets whose requests need several tools."""
 
-MEANS = {"lexical": 0.835, "plain": 0.86, "embedding": 0.89}
+MEANS = {"lexical": 0.840, "plain": 0.882, "embedding": 0.897}
 """Goals for the mean recall@5 of all sets."""
 DILUTIONS = {"lexical": 0.47, "plain": 0.54, "embedding": 0.69}
 """Goals for recall@5 on the set `toole` in the largest catalog."""
