@@ -146,12 +146,15 @@ def test_narrowing_shows_what_both_masks_show(first: list[bool], second: list[bo
     ]
 
 
+NO_TOOL: Any = "freeze"
+
+
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda: Catalog.of([*GYM.tools, "freeze"], before=GYM),
-        lambda: GYM.with_tools(["freeze"]),
-        lambda: GYM.with_tools(["freeze"], removed=["freeze"]),
+        lambda: Catalog.of([*GYM.tools, NO_TOOL], before=GYM),
+        lambda: GYM.with_tools([NO_TOOL]),
+        lambda: GYM.with_tools([NO_TOOL], removed=["freeze"]),
     ],
 )
 def test_a_change_refuses_what_is_no_tool(changed: Any) -> None:
