@@ -278,6 +278,15 @@ def test_a_line_made_in_one_step_is_the_line_that_the_processors_make(
     assert len(in_one_step) == 3
 
 
+@pytest.mark.usefixtures("logging_kept")
+def test_a_logger_with_a_bound_wish_for_the_stack_writes_the_stack(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(json=True)
+    structlog.get_logger("toolcaddie.x").bind(stack_info=True).info("asked_where")
+    line = json.loads(capsys.readouterr().err)
+    assert "stack_info" not in line
+    assert "Stack (most recent call last)" in line["stack"]
+
+
 @pytest.mark.anyio
 @pytest.mark.usefixtures("logging_kept")
 async def test_for_people_lines_go_to_stderr_and_the_level_counts(capsys: pytest.CaptureFixture[str]) -> None:

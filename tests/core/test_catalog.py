@@ -144,3 +144,25 @@ def test_narrowing_shows_what_both_masks_show(first: list[bool], second: list[bo
     assert [tool.name for tool in View(catalog=GYM).narrowed(np.array(second))] == [
         tool.name for tool, two in zip(GYM, second, strict=True) if two
     ]
+
+
+NO_TOOL: Any = "freeze"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda: Catalog.of([*GYM.tools, NO_TOOL], before=GYM),
+        lambda: GYM.with_tools([NO_TOOL]),
+        lambda: GYM.with_tools([NO_TOOL], removed=["freeze"]),
+    ],
+)
+def test_a_change_refuses_what_is_no_tool(changed: Any) -> None:
+    with pytest.raises(CatalogError, match="is a str, not a Tool"):
+        changed()
+
+
+def test_a_change_refuses_a_replacement_that_is_given_twice() -> None:
+    freeze = Tool(name="freeze", category="members", source="club")
+    with pytest.raises(DuplicateToolError, match="'freeze'"):
+        GYM.with_tools([freeze, freeze], removed=["freeze"])

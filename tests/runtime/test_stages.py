@@ -111,6 +111,14 @@ async def test_a_sink_that_names_functions_is_called_by_them_unless_a_subclass_h
     assert order == ["function", "more", "emit"]
 
 
+async def test_an_emit_that_was_set_on_one_sink_receives_its_events() -> None:
+    order: list[str] = []
+    counting = Counting(order)
+    vars(counting)["emit"] = Recording("wrapped", order).emit
+    await EventBus(None, [counting]).emitter()(EVENT)
+    assert order == ["wrapped"]
+
+
 async def test_what_the_trail_cannot_write_reaches_no_one() -> None:
     order: list[str] = []
     bus = EventBus(Recording("trail", order, AuditError("full")), [Recording("sink", order)])

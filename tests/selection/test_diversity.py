@@ -54,6 +54,18 @@ def test_a_request_for_two_things_has_tools_for_both_among_the_first() -> None:
     assert "convert_currency" in served[:REORDERED]
 
 
+def test_words_that_only_hidden_tools_have_do_not_change_the_order() -> None:
+    tools = [*weather(13), Tool(name="convert_currency", description="Convert an amount from EUR to USD.")]
+    secret = Tool(name="secret", description="zebra quokka flamingo ocelot wombat lemur tapir okapi")
+    scores = np.array([*np.linspace(0.9, 0.85, 13), 0.5], dtype=np.float32)
+    postings = postings_of(Catalog.of([*tools, secret]))
+    mask = np.arange(len(tools) + 1) < len(tools)
+    text = "weather in Paris and convert zebra quokka flamingo ocelot wombat lemur tapir okapi"
+    asked = postings.query_terms(QueryWords(messages=((text, 1.0),)), mask)
+    found = spread(scores, postings.terms_of(range(len(tools))), asked.ids, worth_of(asked, postings.scope(mask)))
+    assert [tools[place].name for place in found.tolist()] == order(tools, text, scores.tolist())
+
+
 def test_a_request_for_one_thing_is_served_as_ranked() -> None:
     tools = [*weather(13), Tool(name="convert_currency", description="Convert an amount from EUR to USD.")]
     assert order(tools, "weather in Paris") == [tool.name for tool in tools]

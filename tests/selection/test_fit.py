@@ -8,7 +8,7 @@ import pytest
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
-from toolcaddie.core.presets import PRESETS, SIGNALS, SelectionSettings
+from toolcaddie.core.presets import LEXICAL, PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.learning.experience import Experience
@@ -142,6 +142,18 @@ def test_hidden_tools_do_not_change_the_doubt():
     seen = selector.select(visible, _query(UNSERVED), Budget(max_tools=5))
     alone = selector.select(View(catalog=GYM), _query(UNSERVED), Budget(max_tools=5))
     assert seen.doubt == pytest.approx(alone.doubt, abs=1e-3)
+
+
+def test_a_hidden_tool_at_the_beginning_does_not_cover_the_words_that_no_visible_tool_has():
+    secret = Tool(name="superbowl_winners", description="Tells who won the superbowl against the patriots in overtime")
+    both = Catalog.of([secret, *GYM.tools])
+    visible = View(catalog=both, mask=np.arange(len(both)) > 0)
+    request = _query("who won superbowl")
+    selector = Selector(SelectionSettings(rankers=LEXICAL))
+    assert selector.ranked(visible, request, 5).tools == ()
+    seen, alone = (selector.ranked(view, request, 5).doubt for view in (visible, View(catalog=GYM)))
+    assert seen is not None
+    assert seen == pytest.approx(alone)
 
 
 def test_a_caller_who_sees_no_tool_is_not_judged():

@@ -149,7 +149,8 @@ class Catalog:
         errors of `of`, and `CatalogError` if a tool to remove does not exist.
         """
         added = tuple(added)
-        incoming = {tool.name: tool for tool in added}
+        names = [_name_of(tool) for tool in added]
+        incoming = {name: number for number, name in enumerate(names)}
         removed_at = {name: self._places.get(name) for name in removed}
         if unknown := [name for name, position in removed_at.items() if position is None]:
             raise CatalogError(f"the catalog has no tool {unknown[0]!r} to remove; it may have gone already")
@@ -157,10 +158,14 @@ class Catalog:
         start = 0
         for position in sorted(position for position in removed_at.values() if position is not None):
             pieces.append(range(start, position))
-            if (replacement := incoming.get(self.tools[position].name)) is not None:
-                pieces.append((replacement,))
+            if (number := incoming.get(self.tools[position].name)) is not None:
+                pieces.append((added[number],))
             start = position + 1
-        last = tuple(tool for tool in added if tool.name not in removed_at or incoming[tool.name] is not tool)
+        last = tuple(
+            tool
+            for number, (tool, name) in enumerate(zip(added, names, strict=True))
+            if name not in removed_at or incoming[name] != number
+        )
         pieces += [range(start, len(self)), last]
         tools: list[Tool] = []
         for piece in pieces:
@@ -348,6 +353,11 @@ def _digest(item: Tool | Category) -> bytes:
 # --- from one catalog to the next: slices of the previous one, and loops over the new tools -----------------------------------
 
 
+def _name_of(tool: Tool) -> str:
+    """Returns the name of a new tool that is not checked yet; empty if it is not a `Tool`, which `_check_new` then refuses."""
+    return tool.name if isinstance(tool, Tool) else ""
+
+
 def _pieces(previous: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
     """Splits `tools` into pieces: ranges of objects that `previous` has in the same order, and groups of new tools."""
     old = previous.tools
@@ -356,7 +366,7 @@ def _pieces(previous: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
     tail = min(next(compress(count(), map(is_not, reversed(old), reversed(tools))), most), most - head)
     pieces: list[_Piece] = [range(head)]
     for tool in tools[head : len(tools) - tail]:
-        at = previous._places.get(tool.name)
+        at = previous._places.get(_name_of(tool))
         last = pieces[-1]
         if at is None or old[at] is not tool:
             pieces[-1:] = [last, (tool,)] if isinstance(last, range) else [(*last, tool)]

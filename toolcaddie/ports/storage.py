@@ -108,7 +108,8 @@ class EventSink(Protocol):
 
     It may have an attribute `takes`, the set of the classes of events that it receives; without it, it receives all. A sink that
     never waits may also have a property `receivers`, a function for each of these classes: an event is passed to the function of
-    its class instead of `emit`, which costs less than a coroutine. It is not used for a subclass that has an `emit` of its own.
+    its class instead of `emit`, which costs less than a coroutine. It is not used for a subclass or an object that has an `emit`
+    of its own.
     """
 
     async def emit(self, event: RunEvent) -> None: ...

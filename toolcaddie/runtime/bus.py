@@ -116,7 +116,10 @@ def _takes(sink: EventSink, kind: type) -> bool:
 
 
 def _receiver(sink: EventSink, kind: type) -> Callable[[RunEvent], None] | None:
-    """Returns the function of a sink for events of a class; None: it has only `emit`, or a subclass has an `emit` of its own."""
+    """Returns the function of a sink for events of a class; None: it has only `emit`, or a subclass or the object itself has an
+    `emit` of its own."""
+    if "emit" in getattr(sink, "__dict__", ()):
+        return None
     owners = [next((each for each in type(sink).__mro__ if name in vars(each)), None) for name in ("receivers", "emit")]
     if owners[0] is None or owners[0] is not owners[1]:
         return None

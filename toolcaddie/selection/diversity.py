@@ -104,8 +104,8 @@ def spread(
 
 def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
     """Returns the worth of each word of a request that the catalog has: the word's weight in the request times its rarity among
-    the visible tools; 0 for a stop word."""
-    worth: Floats = query_terms.weights * scope.rarity[query_terms.ids] * query_terms.content
+    the visible tools; 0 for a stop word, and for a word that only hidden or removed tools have."""
+    worth: Floats = query_terms.weights * scope.rarity[query_terms.ids] * query_terms.content * query_terms.visible
     return worth
 
 

@@ -109,7 +109,7 @@ def features_of(
         best=float(scored.scores[best]),
         words=scored.by_words,
         meaning=0.0 if kind == "words" else float(signals.by_ranker[kind].max(initial=0.0)),
-        covered=_covered(postings, words, mask, best) if alone else NO_HISTORY,
+        covered=_covered(postings, words, mask, best if scored.scores[best] > 0 else None) if alone else NO_HISTORY,
         situation=_situation(postings, alone=alone, mask=mask),
     )
 
@@ -152,8 +152,11 @@ def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situ
     return "single" if alone else "conversation"
 
 
-def _covered(postings: Postings, words: QueryWords, mask: Visible | None, best: int) -> float:
-    """Returns the share of the words that the tool at the position `best` has, by the squares of their importance."""
+def _covered(postings: Postings, words: QueryWords, mask: Visible | None, best: int | None) -> float:
+    """Returns the share of the words that the tool at the position `best` has, by the squares of their importance. None: no tool
+    has a score; the first of these equal tools may be hidden, so none is looked at."""
+    if best is None:
+        return 0.0
     query_terms = postings.query_terms(words, mask)
     importance = word_table().importance
     worth = [term.weight * importance(term.word) ** 2 for term in query_terms.reading.terms]

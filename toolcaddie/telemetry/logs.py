@@ -98,7 +98,7 @@ def configure_logging(*, json: bool = False, level: str = "info", redact: Callab
 
 
 _UNUSUAL = frozenset({"exc_info", "stack_info", "positional_args"})
-"""Fields of a line that the processors replace by other ones."""
+"""Fields that the processors replace by other ones, whether they are passed with a line or were bound before."""
 _NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -109,7 +109,7 @@ class _DirectLogger(structlog.stdlib.BoundLogger):
     def _proxy_to_logger(self, method_name: str, event: str | None = None, *event_args: str, **event_kw: Any) -> Any:
         processors: Any = self._processors
         written = processors[-1] if processors else None
-        if isinstance(written, _Written) and not event_args and _UNUSUAL.isdisjoint(event_kw):
+        if isinstance(written, _Written) and event is not None and not event_args:
             number = _NUMBERS.get(method_name)
             if number is not None:
                 if not self._logger.isEnabledFor(number):
@@ -146,6 +146,8 @@ class _Written:
         if not self._is_alone(logger):
             return False
         event = structlog.contextvars.merge_contextvars(logger, method, event)
+        if not _UNUSUAL.isdisjoint(event):
+            return False
         event["level"], event["logger"] = method, logger.name
         event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         try:
