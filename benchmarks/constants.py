@@ -139,6 +139,17 @@ def _of(module: ModuleType, name: str) -> Change:
     return change
 
 
+def _of_words(name: str) -> Change:
+    @contextmanager
+    def change(factor: float) -> Iterator[None]:
+        with _of(word_table, name)(factor):
+            word_table.word_table.cache_clear()  # it remembers the shares of words
+            yield
+        word_table.word_table.cache_clear()
+
+    return change
+
+
 def _weight(ranker: str) -> Change:
     @contextmanager
     def change(factor: float) -> Iterator[None]:
@@ -185,9 +196,9 @@ CONSTANTS: Mapping[str, Change] = {
     "long message": _of(embedding, "_LONG"),
     "near": _of(scores, "NEAR"),
     "floor": _of(scores, "FLOOR"),
-    "importance": _of(word_table, "_IMPORTANT"),
-    "steepness": _of(word_table, "_STEEPNESS"),
-    "least share": _of(word_table, "_LEAST_SHARE"),
+    "importance": _of_words("_IMPORTANT"),
+    "steepness": _of_words("_STEEPNESS"),
+    "least share": _of_words("_LEAST_SHARE"),
     "k1": _of(postings, "K1"),
     "counts in names": _of(postings, "NAME_COUNTS"),
     **{f"field {field.name}": _field(number, "weight") for number, field in enumerate(document.FIELDS)},
