@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 _BYTES = 16
-_AT_ONCE = 256
+_AT_ONCE = 32
 
 _unused: list[str] = []
 """Ids that were made and not given out. Each is given out once, because taking one from a list is atomic."""
