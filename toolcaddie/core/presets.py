@@ -50,8 +50,9 @@ class SelectionSettings:
     """Score (0 to 1) of the best tool below which no tool fits the request, unless a keyword matched; None: the shipped value.
     `toolcaddie eval --fit` finds a good one."""
     sure_nothing_fits: Share = 0.86
-    """Probability, estimated for each request, from which the selection says that nothing fits; 1: never. At the default, at most
-    2 % of requests with a right tool are affected. `nothing_fits` replaces it."""
+    """Probability, estimated for each request, from which the selection says that nothing fits; 1: never. At the default,
+    at most 2 % of the requests with a right tool are affected in each labelled set, with more in sets unlike these.
+    `nothing_fits` replaces it."""
     match: Literal["word", "substring"] = "word"
     """Keywords match as words with their forms, or anywhere in the text (the `keyword` preset)."""
     related_depth: Count | None = None

@@ -124,7 +124,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """True: nothing fitted the request; the tools are defaults or core tools."""
     doubt: float | None = None
     """The probability that no tool fits the request, if as many requests fit no tool as fit one; None: not estimated, because the
-    whole catalog was sent, the request or the tools are not in English, or other rankers are used."""
+    whole catalog was sent, no tool is visible, the request or the tools are not in English, other rankers are used, or a tool was
+    called after a similar request."""
     starved: tuple[str, ...] = ()
     """Matched categories that got no tool because the budget ran out."""
     catalog_size: int = 0

@@ -51,8 +51,9 @@ _NAMES = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """The measurements of a request from which the doubt is estimated; all but the situation are from 0 to 1."""
+    """The measurements of a request from which the doubt is estimated; all numbers are from 0 to 1."""
 
+    kind: Kind
     best: float
     """The score of the best tool."""
     words: float
@@ -100,12 +101,13 @@ def features_of(
         return None
     if mask is not None and not mask.any():
         return None
+    if any(signals.by_ranker[name].max() >= _KNOWN for name in signals.last_words):
+        return None
     postings = postings_of(index.catalog)
     alone = len(words.messages) + len(words.replies) <= 1
     best = int(scored.scores.argmax())
-    if any(signals.by_ranker[name].max() >= _KNOWN for name in signals.last_words):
-        return None
     return Features(
+        kind=kind,
         best=float(scored.scores[best]),
         words=scored.by_words,
         meaning=0.0 if kind == "words" else float(signals.by_ranker[kind].max(initial=0.0)),
@@ -142,8 +144,7 @@ def doubt_of(
     if signals.matched:
         return 0.0
     features = features_of(index, words, signals, scored, mask)
-    kind = kind_of(signals)
-    return None if features is None or kind is None else models()[kind].doubt(features)
+    return None if features is None else models()[features.kind].doubt(features)
 
 
 def _situation(postings: Postings, *, alone: bool, mask: Visible | None) -> Situation:

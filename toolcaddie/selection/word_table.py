@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import zipfile
-import zlib
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.languages.tables import language_tables
 from toolcaddie.selection.query import fold
+from toolcaddie.selection.shipped import reading
 
 Floats = npt.NDArray[np.float32]
 
@@ -159,10 +157,5 @@ def _squared_lengths(rows: npt.NDArray[np.int8], scales: Floats) -> array[float]
 @lru_cache(maxsize=1)
 def word_table() -> WordTable:
     """Returns the table, which is read at first use (about 50 ms, 7 MB). Raises `ConfigError` if the file is damaged."""
-    try:
-        with np.load(_FILE) as stored:
-            return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise ConfigError(
-            f"{_FILE} cannot be read ({error}); it is part of toolcaddie: install toolcaddie again"
-        ) from error
+    with reading(_FILE), np.load(_FILE) as stored:
+        return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])

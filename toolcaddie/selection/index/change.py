@@ -13,12 +13,24 @@ from toolcaddie.core.catalog import DIGEST_BYTES, Catalog
 _CHANGES = 2
 """The number of changes that are cached: few, because a change keeps two catalogs alive."""
 
+STALE = 1 / 16
+"""Share of the tools that may change until what was measured with a sample of a large catalog is measured again."""
+_MOST_LOOSE = 64
+"""The number of loose rows that every index may have."""
+_LOOSE_SHARE = 1 / 16
+"""Share of the tools that is added to `_MOST_LOOSE`, so that the index of a large catalog may have more loose rows."""
 _BLOCK = 4_096
 """The number of rows that are compared at once."""
 
 Positions = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 """A row of four numbers for each tool: the SHA-256 of its definition."""
+
+
+def are_too_many(loose: int, tools: int) -> bool:
+    """Returns True if an index of this number of tools has so many loose rows that its arrays should be built again. Loose rows
+    are those of removed tools, and late rows: those of tools that were added since the arrays were built."""
+    return loose > _MOST_LOOSE + _LOOSE_SHARE * tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.ports import Visible
-from toolcaddie.selection.index.change import CatalogChange
+from toolcaddie.selection.index.change import STALE, CatalogChange
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.util.bounded import Bounded
 
@@ -22,8 +22,6 @@ _AT_ONCE = 2_048
 """The number of tools that are compared in one step, which limits memory."""
 _MOST_CACHED = 16
 """The number of sets of visible tools whose measures are cached."""
-_STALE = 1 / 16
-"""Share of the tools that may change until the measures of a large catalog are made again."""
 
 
 class Hubs:
@@ -41,7 +39,7 @@ class Hubs:
         after = Hubs(vectors)
         changed = self._changed + len(change.added) + len(change.removed)
         crowds = self._cached.peek(b"")
-        if crowds is not None and len(vectors) > 2 * _SAMPLE and changed <= _STALE * len(vectors):
+        if crowds is not None and len(vectors) > 2 * _SAMPLE and changed <= STALE * len(vectors):
             carried = crowds[change.origin]
             carried[change.added] = after._nearness(change.added, np.arange(len(vectors)))
             after._cached.put(b"", carried)

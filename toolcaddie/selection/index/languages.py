@@ -13,7 +13,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
-from toolcaddie.selection.index.change import CatalogChange
+from toolcaddie.selection.index.change import STALE, CatalogChange
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.languages.tables import LanguageTables, language_tables
 from toolcaddie.selection.stopwords import STOP_WORDS
@@ -22,8 +22,6 @@ from toolcaddie.util.replacing import replace
 
 _SAMPLE = 200
 """The largest number of visible tools by which the languages of a catalog are counted."""
-_STALE = 1 / 16
-"""Share of the tools that may change until the languages of a large catalog are counted again."""
 _MOST_CACHED = 64
 """The number of sets of visible tools whose languages are cached."""
 _SAME = 0.5
@@ -63,7 +61,7 @@ class CatalogLanguages:
         """Returns the languages of the changed catalog. A sample counts for a large one, so its languages are counted again only
         after many changes."""
         changed = self._changed + len(change.added) + len(change.removed)
-        if len(change.after) <= 2 * _SAMPLE or changed > _STALE * len(change.after):
+        if len(change.after) <= 2 * _SAMPLE or changed > STALE * len(change.after):
             return CatalogLanguages(change.after)
         return CatalogLanguages(change.after, self._whole, changed)
 

@@ -26,7 +26,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
-from toolcaddie.selection.index.change import CatalogChange, change_between
+from toolcaddie.selection.index.change import CatalogChange, are_too_many, change_between
 from toolcaddie.selection.index.document import FIELDS, catalog_languages, document
 from toolcaddie.selection.index.inverted import InvertedTable, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
@@ -59,11 +59,6 @@ _SLIGHT = 1e-3
 by about one part in 100,000, and that of a tool with few words by one in 10,000."""
 _MOST_SCOPES = 64
 """The largest number of sets of visible tools (masks) whose counts of terms (`Scope`) are cached."""
-_MOST_LOOSE = 64
-"""The arrays are built again when the loose rows are more than this number plus `_LOOSE_SHARE` of all tools. Loose rows are those
-of removed tools, and late rows: those of tools that were added since the arrays were built."""
-_LOOSE_SHARE = 1 / 16
-"""Share of the tools that is added to `_MOST_LOOSE`, so that a large catalog may have more loose rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -258,7 +253,7 @@ class TermIndex:
             sums=self._recounted(more, having),
         )
         loose = len(index.terms) - len(rows) + len(index.terms.late)
-        return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
+        return index._compact() if are_too_many(loose, len(rows)) else index
 
     @property
     def by_position(self) -> Longs | None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.ports import Visible
+from toolcaddie.selection.index.change import are_too_many
 from toolcaddie.selection.index.nearest import Graph, graph_of
 from toolcaddie.util.log import Logger
 
@@ -25,10 +26,6 @@ _WIDENED = 1.5
 """With a mask, factor on the number of rows that are searched, because near rows may be hidden more often than others."""
 _LEAST_VISIBLE = 0.25
 """The least share of visible rows for which the graph is used; with fewer, comparing all rows is faster."""
-
-_MOST_LOOSE = 64
-"""The matrix is made again when removed and late rows are more than this number plus `_LOOSE_SHARE` of all rows."""
-_LOOSE_SHARE = 1 / 16
 
 log = Logger(__name__)
 
@@ -90,9 +87,9 @@ class Vectors:
         after = object.__new__(Vectors)
         after._begin(self._early, late, places, self._most)
         loose = total - len(places) + len(late)
-        if loose <= _MOST_LOOSE + _LOOSE_SHARE * len(places):
-            return after
-        return Vectors(after.at(np.arange(len(places))), most=self._most)
+        if are_too_many(loose, len(places)):
+            return Vectors(after.at(np.arange(len(places))), most=self._most)
+        return after
 
     def __len__(self) -> int:
         return len(self._early.rows) if self._places is None else len(self._places)

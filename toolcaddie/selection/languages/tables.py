@@ -3,17 +3,15 @@ user interfaces."""
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.selection.languages.guess import ALPHABETS, Alphabet, Guess
 from toolcaddie.selection.languages.words import LANGUAGES, UNSPACED, longest_matches, spelled, stemmed
+from toolcaddie.selection.shipped import reading
 
 _FILE = Path(__file__).with_name("tables.npz")
 _SHORTEST_PREFIX = 4
@@ -104,13 +102,8 @@ class LanguageTables:
         )
 
     def _read(self, *names: str) -> Mapping[str, np.ndarray]:
-        try:
-            with np.load(self._file) as stored:
-                return {name: stored[name] for name in names}
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-            raise ConfigError(
-                f"{self._file} cannot be read ({error}); it is part of toolcaddie: install toolcaddie again"
-            ) from error
+        with reading(self._file), np.load(self._file) as stored:
+            return {name: stored[name] for name in names}
 
 
 @lru_cache(maxsize=1)

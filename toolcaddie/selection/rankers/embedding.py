@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import (
@@ -36,6 +35,7 @@ from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
+from toolcaddie.selection.shipped import reading
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -237,12 +237,8 @@ class Embedding:
 def _accent(file: str) -> Floats:
     """Returns the direction in a file beside this module (see `Belief.accent`). Raises `ConfigError` if it cannot be read."""
     path = Path(__file__).with_name(file)
-    try:
+    with reading(path):
         accent: Floats = np.load(path)
-    except (OSError, EOFError, ValueError) as error:
-        raise ConfigError(
-            f"{path} cannot be read ({error}); it is part of toolcaddie: install toolcaddie again"
-        ) from error
     return accent
 
 
