@@ -22,7 +22,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.guards.known_secrets import KNOWN
-from toolcaddie.ports import Embedder, RemoteEmbedder, Store
+from toolcaddie.ports import Embedder, RemoteEmbedder, Sandbox, Store
 
 if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most commands send no request
     import aiohttp
@@ -85,6 +85,11 @@ def _guarded_client(**options: Any) -> GuardedClient:
     return client
 
 
+def _no_sandbox() -> Sandbox:
+    """Raises `ConfigError`, for parts that are made without a host."""
+    raise ConfigError("this host has no sandbox; pass one, as in Parts(sandbox=lambda: sandbox)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Services of the host that a plugin may use."""
@@ -104,5 +109,7 @@ class Parts:
     """Limits of the size of everything that comes from outside."""
     embedder: Embedder | RemoteEmbedder | None = None
     """The embedder of the settings. None: they name no embedder."""
+    sandbox: Callable[[], Sandbox] = _no_sandbox
+    """Returns the sandbox of the settings, the same one at each call. Raises `ConfigError` if this machine cannot hold it."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

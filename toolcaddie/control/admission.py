@@ -1,6 +1,6 @@
 """The gates of a call, in a fixed order:
 
-    unwrap `execute_tool` once -> visibility -> check the arguments -> policy -> approval
+    unwrap `execute_tool` once -> visibility -> check the arguments -> the source's judgement -> policy -> approval
 
 Every call of a tool passes them: in a run, inside a wrapper (a meta tool such as `execute_tool` that stands for another call),
 without a model through `ToolDesk`, and again when its run is resumed. A model's calls of other meta tools do not pass them,
@@ -23,6 +23,7 @@ from toolcaddie.control.idempotency import with_key
 from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.visibility import may_use
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import View, tool_digest
@@ -31,10 +32,14 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import ApprovalApplied, ApprovalClosed, CallDecided, Emit
 from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.meta.lookup import unknown_tool
 from toolcaddie.meta.registry import OURS, MetaTools, is_meta
-from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, ImpersonalApprover, MetaOffer
+from toolcaddie.ports import ApprovalStore, Approver, AssessingSource, CallWrapper, ImpersonalApprover, MetaOffer
+from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
+
+log = Logger(__name__)
 
 _NOT_APPROVED = "A person did not approve this call."
 
@@ -62,6 +67,8 @@ class Gates:
 
     policy: CurrentPolicy
     approvals: ApprovalStore
+    source: AssessingSource | None = None
+    """Judges each call by its arguments before the policy does. None: nothing does."""
     approver: Approver | None = None
     wrappers: Mapping[str, Wrapper] = field(default_factory=lambda: wrappers_of(OURS))
     bounds: Bounds = DEFAULT
@@ -105,10 +112,15 @@ async def admit(
     arguments = await arguments_of(call, tool, bounds=gates.bounds)
     if isinstance(arguments, ToolResult):
         return replace(pending, result=arguments)
-    request = CallRequest(call=call, tool=tool, arguments=arguments.values, context=context, state=state)
+    assessment = await _assessment(tool, arguments.values, context, gates)
+    request = CallRequest(
+        call=call, tool=tool, arguments=arguments.values, context=context, state=state, assessment=assessment
+    )
     decision = await _recorded_decision(request, arguments, gates, emit)
     if decision.verdict == "deny":
-        return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
+        return replace(
+            pending, result=failed(f"Not allowed: {(decision.reason or decision.rule).removesuffix('.')}.", "denied")
+        )
     approved = decision.verdict == "ask" or bool(pending.approval)
     if approved:
         unapproved = await _approval_gate(pending, request, decision, gates, emit)
@@ -144,9 +156,27 @@ async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collectio
     return inner
 
 
+async def _assessment(tool: Tool, arguments: dict[str, Any], context: RunContext, gates: Gates) -> Assessment:
+    """Returns the source's judgement of a call. A source that fails at it refuses the call."""
+    if gates.source is None:
+        return NOTHING
+    try:
+        return await gates.source.assess(tool, arguments, context)
+    except Exception as error:  # code of a source: whatever it raises, the call does not run
+        log.exception("assess_raised", tool=tool.name, source=tool.source)
+        return Assessment(
+            refusal=KNOWN.redact(f"{tool.name} cannot judge this call: {type(error).__name__}: {error}")[:2_000]
+        )
+
+
 async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: Gates, emit: Emit) -> Decision:
-    """Records the policy's decision, and returns it."""
-    decision = await gates.policy.decide(request)
+    """Records the decision on a call, and returns it: the source's refusal, or what the policy decides."""
+    refusal = request.assessment.refusal
+    decision = (
+        Decision(verdict="deny", reason=refusal, rule="source", policy_version=gates.policy.version)
+        if refusal
+        else await gates.policy.decide(request)
+    )
     await emit(
         CallDecided(
             run_id=request.context.run_id,

@@ -50,6 +50,7 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         policy_version=decision.policy_version,
         principal=request.context.principal,
         subject=_subject(request),
+        preview=request.assessment.preview,
         restrictions_kept=True,
         reason=decision.reason,
         rule=decision.rule,
@@ -61,7 +62,7 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
 
 def _subject(request: CallRequest) -> Tool:
     """Returns the tool without its texts. Of its schema, the types of the arguments of this call are left."""
-    tool = request.tool
+    tool = request.judged_tool
     properties = tool.input_schema.get("properties") or {}
     types = {
         name: {"type": schema["type"]}
@@ -82,9 +83,9 @@ def _subject(request: CallRequest) -> Tool:
 
 
 def digest_of(request: CallRequest) -> str:
-    """Returns a digest of the tool and its exact arguments, without injected ones, which the model does not choose. The tool is
-    its definition and what runs it, so that another tool of the same name is not meant."""
-    tool, annotations = request.tool, request.tool.annotations
+    """Returns a digest of the tool, its exact arguments, without injected ones, which the model does not choose, and the preview
+    of the call. The tool is its definition and what runs it, so that another tool of the same name is not meant."""
+    tool, annotations = request.judged_tool, request.judged_tool.annotations
     definition = [
         tool.name,
         tool.description,
@@ -96,13 +97,15 @@ def digest_of(request: CallRequest) -> str:
         tool.backing,
         [annotations.read_only, annotations.destructive, annotations.idempotent, annotations.open_world],
     ]
-    return hashlib.sha256(canonical_json([definition, request.arguments])).hexdigest()
+    preview = [request.assessment.preview] if request.assessment.preview else []
+    return hashlib.sha256(canonical_json([definition, request.arguments, *preview])).hexdigest()
 
 
 class StoredApprovals:
     """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded.
 
-    `redact` removes secrets from the arguments and reasons that are stored; the digest is that of the exact arguments."""
+    `redact` removes secrets from the arguments, reasons and previews that are stored; the digest is that of the exact arguments
+    and preview."""
 
     def __init__(
         self,
@@ -118,7 +121,12 @@ class StoredApprovals:
         self._emit = emit
 
     async def open(self, approval: Approval) -> None:
-        shown = replace(approval, arguments=self._redact(approval.arguments), reason=self._redact(approval.reason))
+        shown = replace(
+            approval,
+            arguments=self._redact(approval.arguments),
+            reason=self._redact(approval.reason),
+            preview=self._redact(approval.preview),
+        )
         value = msgspec.json.encode(shown)
         if not await self._store.compare_and_set(
             _KIND, _key_of(approval), value, expected=None, ttl=self._ttl(approval)

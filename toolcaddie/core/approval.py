@@ -36,6 +36,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     subject: Tool | None = None
     """The tool without its texts, as rules see it that say who may approve. None: the question is from an older version of
     Toolcaddie."""
+    preview: str = ""
+    """What the call would do, by the tool's source, such as the diff of an edit. Empty: the source does not say."""
     restrictions_kept: bool = False
     """True: `subject` has the roles and the scope of the tool. False: the question is from an older version of Toolcaddie."""
     reason: str = ""

@@ -7,8 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.run import RunContext, RunState
 from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.util.replacing import replace
 
 
 class CallRequest(Struct, frozen=True, kw_only=True):
@@ -21,3 +23,11 @@ class CallRequest(Struct, frozen=True, kw_only=True):
     context: RunContext
     state: RunState
     """State of the run: its calls so far and its messages."""
+    assessment: Assessment = NOTHING
+    """The judgement of the tool's source on this call."""
+
+    @property
+    def judged_tool(self) -> Tool:
+        """The tool as rules judge it for this call: with the annotations of the call, if its source knows them."""
+        annotations = self.assessment.annotations
+        return self.tool if annotations is None else replace(self.tool, annotations=annotations)

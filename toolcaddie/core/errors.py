@@ -15,6 +15,7 @@ ToolcaddieError
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
 ├── InterpreterError         the interpreter of programs could not be started or broke
+├── SandboxError             the sandbox cannot run a command on this machine, or broke
 ├── OutboundError            an outgoing request was refused by `guards.net` (address, redirect, size) or failed
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
@@ -132,6 +133,10 @@ class StorageError(RunError):
 
 class InterpreterError(ToolcaddieError):
     """The interpreter of programs could not be started, or broke down outside of a program."""
+
+
+class SandboxError(ToolcaddieError):
+    """A sandbox cannot start a command, or broke down. The command does not run with less protection instead."""
 
 
 class OutboundError(ToolcaddieError):

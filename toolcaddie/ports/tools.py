@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from toolcaddie.core.assessment import Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunContext
@@ -55,6 +56,16 @@ class ClaimingSource(ToolSource, Protocol):
     @property
     def claims(self) -> frozenset[str]:
         """Names that this source may use although they are reserved for shipped tools (`core.reserved`)."""
+        ...
+
+
+@runtime_checkable
+class AssessingSource(ToolSource, Protocol):
+    """A source that judges each call by its arguments before the policy does."""
+
+    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
+        """Returns the judgement of a call that has passed its schema, without any effect on the world. The call may then be
+        denied, wait for a person for days, or run at once. If this raises an exception, the call is denied."""
         ...
 
 

@@ -184,6 +184,7 @@ class Assembly:
         gates = Gates(
             policy=current_policy,
             approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact),
+            source=source,
             approver=approver,
             wrappers=wrappers_of(all_meta_tools),
             bounds=bounds,

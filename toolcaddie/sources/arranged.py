@@ -9,11 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.sources.assessing import assessment
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import did_you_mean
@@ -99,6 +101,10 @@ class _Arranged:
         if own is None:
             return failed(f"the source {self.name!r} no longer has the tool {tool.name!r}; do without it", "revoked")
         return await self._source.call_tool(own, arguments, context)
+
+    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
+        own = self._current()[1].get(tool.name)
+        return NOTHING if own is None else await assessment(self._source, own, arguments, context)
 
     def check(self) -> None:
         """Raises `ConfigError` for a pattern or a name that fits no tool, and for two tools of one name."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Catalog, Category, check_tool
 from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
 from toolcaddie.core.events import SourceStatus
@@ -18,6 +19,7 @@ from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.sources.assessing import assessment
 from toolcaddie.sources.life import Report, close_sources, log_status, open_sources
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -209,6 +211,11 @@ class CombinedSource:
                 f"{tool.name} was replaced by another tool since this request began; do without it", "revoked"
             )
         return await part.call_tool(tool, arguments, context)
+
+    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
+        """Asks the part that the tool belongs to."""
+        part = self._current().routes.get(tool.source)
+        return NOTHING if part is None else await assessment(part, tool, arguments, context)
 
     def _revisions(self) -> tuple[int, ...]:
         return tuple(part.revision for part in self._parts)

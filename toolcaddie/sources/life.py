@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.sources.assessing import assessment
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -100,6 +102,9 @@ class OptionalSource:
         if not self.is_open:
             return failed(f"the source {self.name!r} of {tool.name!r} is not connected; do without it", "revoked")
         return await self._source.call_tool(tool, arguments, context)
+
+    async def assess(self, tool: Tool, arguments: dict[str, object], context: RunContext) -> Assessment:
+        return await assessment(self._source, tool, arguments, context) if self.is_open else NOTHING
 
     async def open(self) -> None:
         """Opens the source. If that fails, the failure is reported, the source has no tools, and it is tried again later."""

@@ -13,6 +13,7 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import note
 
 _VALUE_SHOWN = 500
+_LINES_SHOWN = 60
 _KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
 _ANSWERS = {word[:end]: word[0] for word in ("yes", "no", "always", "why") for end in (1, len(word))}
 """The answers that a person may type, each with the key that it stands for."""
@@ -58,6 +59,8 @@ def _show(approval: Approval, run_id: str) -> None:
     echo(f"{approval.tool} needs your approval: {approval.reason or approval.rule}", err=True, bold=True)
     for name, text in argument_texts(approval):
         note(f"    {name}: {text if len(text) <= _VALUE_SHOWN else f'{text[:_VALUE_SHOWN]}… (w shows all)'}")
+    for line in _preview_lines(approval.preview):
+        note(f"    {line}")
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
     if approval.run_id != run_id:
@@ -66,10 +69,22 @@ def _show(approval: Approval, run_id: str) -> None:
         )
 
 
+def _preview_lines(preview: str) -> list[str]:
+    """Returns the lines of what a call would do; of a long preview, the first and the last ones."""
+    lines = preview.splitlines()
+    if len(lines) <= _LINES_SHOWN:
+        return lines
+    half = _LINES_SHOWN // 2
+    return [*lines[:half], f"… {len(lines) - 2 * half} lines more (w shows all)", *lines[-half:]]
+
+
 def _explain(approval: Approval) -> None:
     """Prints the rule that asks, the question's id, and in full the arguments that were shortened above."""
     for name, text in argument_texts(approval):
         if len(text) > _VALUE_SHOWN:
             note(f"    {name}: {text}")
+    if len(lines := approval.preview.splitlines()) > _LINES_SHOWN:
+        for line in lines:
+            note(f"    {line}")
     note(f"    asked by the rule {approval.rule!r}, policy {approval.policy_version}")
     note(f"    {approval.id} of run {approval.run_id}")

@@ -126,6 +126,8 @@ def _message(approval: Approval) -> str:
     lines += [f"  {name}: {text}" for name, text in argument_texts(approval)]
     if not approval.arguments:
         lines.append("  none")
+    if approval.preview:
+        lines += ["", "It would do this:", *map(visible_line, approval.preview.splitlines())]
     if approval.taint:
         lines += ["", f"Read before, with content of strangers: {', '.join(map(visible_line, approval.taint))}"]
     return "\n".join([*lines, "", "Accept: it runs once, with exactly these arguments. Decline: it does not run."])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
+from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import CatalogError, DuplicateToolError
 from toolcaddie.core.run import RunContext
@@ -18,6 +19,9 @@ from toolcaddie.sources.functions.options import options_of
 from toolcaddie.sources.functions.place import place_of
 from toolcaddie.sources.functions.signature import Definition, define
 from toolcaddie.sources.functions.threads import Threads
+
+Assess = Callable[[str, dict[str, Any], RunContext], Awaitable[Assessment]]
+"""Judges a call by the tool's name, its arguments and the context of its run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,8 @@ class FunctionSource:
     has the objects themselves (`Runtime(dependencies=[...])`).
 
     `claims`: reserved names that the tools of this source may have, because the source is part of Toolcaddie.
+
+    `assess`: a function of the tool's name, the arguments and the run's context that judges each call before the policy does.
     """
 
     def __init__(
@@ -52,10 +58,12 @@ class FunctionSource:
         *,
         dependencies: Iterable[type] = (),
         claims: Iterable[str] = (),
+        assess: Assess | None = None,
     ) -> None:
         self._name = name
         self._dependencies = tuple(dependencies)
         self.claims = frozenset(claims)
+        self._assess = assess
         self._categories = tuple(categories)
         self._changing = threading.Lock()
         # The dictionary is replaced and never changed, so that readers see one state without a lock.
@@ -123,6 +131,9 @@ class FunctionSource:
             for parameter in entry.definition.parameters:
                 if parameter.dependency is not None:
                     yield name, parameter.name, parameter.dependency
+
+    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
+        return NOTHING if self._assess is None else await self._assess(tool.name, arguments, context)
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
         """Runs the function that has this name now."""

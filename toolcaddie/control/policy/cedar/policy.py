@@ -167,7 +167,7 @@ class CedarPolicy:
         return cached[0]
 
     async def decide(self, request: CallRequest) -> Decision:
-        principal, tool, taint = request.context.principal, request.tool, request.state.taint
+        principal, tool, taint = request.context.principal, request.judged_tool, request.state.taint
         if self._interest.arguments:
             return self.decision(principal, tool, request.arguments, taint=taint)
         key = (_pair_key(principal, tool), taint)

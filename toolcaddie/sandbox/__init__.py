@@ -1,0 +1,1 @@
+"""Sandboxes: they run commands and programs that nobody trusts (`ports.Sandbox`)."""

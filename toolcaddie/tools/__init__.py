@@ -1,0 +1,1 @@
+"""Tools in the box: sources whose tools act on the world, each configured in settings."""
