@@ -36,6 +36,8 @@ from toolcaddie.sandbox.view import Blank, arguments
 _NAMES = itertools.count(1)
 _PIECE = 65_536
 _PRLIMIT = "/usr/bin/prlimit"
+_CALM_SECONDS = 0.25
+"""After this time a command computes with a lower priority: most have ended, and others are not to slow the server down."""
 _COMPLAINTS = (b"bwrap: ", b"prlimit: ")
 """How the programs that start the command begin an error."""
 
@@ -118,7 +120,7 @@ class Wall:
                 f"run {name}", [request, their_stdin, their_stdout, their_stderr, their_report, their_go]
             )
             ours.pop_all()
-        walled = _Walled(command, report, go, lambda: self._channel.send_now(f"kill {name}"))
+        walled = _Walled(command, report, go, lambda order: self._channel.send_now(f"{order} {name}"))
         return walled, Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
 
     def _request(self, command: Command) -> bytes:
@@ -136,11 +138,11 @@ class Wall:
 class _Walled:
     """The processes of a command behind the wall, as the warden and bubblewrap report them."""
 
-    def __init__(self, command: Command, report: int, go: int, kill: Callable[[], None]) -> None:
+    def __init__(self, command: Command, report: int, go: int, order: Callable[[str], None]) -> None:
         self._command = command
         self._report = report
         self._go = go
-        self._kill = kill
+        self._order = order
         self._loop = asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
         self._reported: asyncio.Future[None] = self._loop.create_future()
@@ -182,7 +184,7 @@ class _Walled:
 
     def kill(self) -> None:
         self._killed = True
-        self._kill()
+        self._order("kill")
         self._kill_first()
 
     def used_memory(self) -> int | None:
@@ -235,10 +237,12 @@ class _Walled:
             self._kill_first()
         else:
             os.write(self._go, b".")
+        self._calm = self._loop.call_later(_CALM_SECONDS, self._order, "calm")
         self._begun.set_result(None)
 
     def _die(self) -> None:
         self._loop.remove_reader(self._first)
+        self._calm.cancel()
         if self._dead is not None:
             self._dead.set_result(None)
 

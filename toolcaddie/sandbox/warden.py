@@ -4,7 +4,7 @@
 
 SOCKET is the number of a socket of whole messages; OUTER and INNER are files with filters of system calls, for bubblewrap and for
 the command. A message is `run ID`, with six descriptors: the request (JSON, then the contents of files), the command's three
-standard streams, the pipe to report to, and the pipe on which bubblewrap waits before it starts the command; or `kill ID`; or
+standard streams, the pipe to report to, and the pipe on which bubblewrap waits before it starts the command; or `kill ID`; or `calm ID`, which lowers its priority; or
 `listen PID PORT`, with a socket over which a socket that listens in the network of that process is sent.
 
 It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last `{"ended": CODE, "oom": BOOL}`.
@@ -54,9 +54,8 @@ _LOOK_SECONDS = 1.0
 """Seconds between two looks whether the server is still the parent. The closed socket says so earlier, unless a process that the
 server forked holds it open."""
 _LAST_ATTEMPTS = 20
-_NICE = 10
-_CPU_SHARES, _CPU_WEIGHT = "256", "25"
-"""A quarter of the share of other processes."""
+_CALM = {"cpu.shares": "128", "cpu.weight": "12"}
+"""The share of computing time of a command that runs on: an eighth of that of other processes."""
 
 
 # ---------------------------------------------------------------- the server's side
@@ -126,6 +125,8 @@ class Warden:
                     self._run(name.decode(), descriptors)
                 case [b"kill", name]:
                     self._kill(name.decode())
+                case [b"calm", name]:
+                    self._calm(name.decode())
                 case [b"listen", pid, port]:
                     self._helpers.add(_listening(int(pid), int(port), descriptors[0]))
                 case _:
@@ -167,6 +168,11 @@ class Warden:
         for pid, started in self._commands.items():
             if started.name == name:
                 os.kill(pid, signal.SIGKILL)
+
+    def _calm(self, name: str) -> None:
+        for started in self._commands.values():
+            if started.name == name:
+                started.spare.group.calm()
 
     def _stop_greedy(self, ready: Sequence[int]) -> None:
         """Kills commands whose memory is used up."""
@@ -287,7 +293,6 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
         if os.getppid() != warden:
             os._exit(1)
         os.setsid()
-        os.nice(_NICE)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
@@ -553,13 +558,18 @@ class Group:
                 ("memory.swap.max", "0"),
                 ("memory.oom.group", "1"),
                 ("pids.max", processes),
-                ("cpu.shares", _CPU_SHARES),
-                ("cpu.weight", _CPU_WEIGHT),
             ):
                 if os.path.exists(f"{folder}/{name}"):
                     _write(f"{folder}/{name}", value)
                     limited = limited or name in ("memory.limit_in_bytes", "memory.max")
         return limited
+
+    def calm(self) -> None:
+        """Lets other processes compute first."""
+        for folder in self._folders:
+            for name, value in _CALM.items():
+                if os.path.exists(f"{folder}/{name}"):
+                    _write(f"{folder}/{name}", value)
 
     def watch(self, poll: select.poll) -> None:
         for folder in self._folders:
