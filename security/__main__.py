@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, worlds
+from security import approvals, audit, dojo, hostile, injections, probes, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -63,6 +63,11 @@ def hostile_inputs(options: Options) -> Sequence[Finding]:
     return hostile.played(quick=options.quick)
 
 
+def probes_of_the_wall(options: Options) -> Sequence[Finding]:
+    """Runs programs in the sandbox that try to get out of it or to outlive it, and measures how long a command takes to start."""
+    return probes.attacked(quick=options.quick)
+
+
 def programs_of_models(options: Options) -> Sequence[Finding]:
     """Runs programs that try to leave the interpreter, measures what programs cost, and kills processes that put them away."""
     return programs.attacked(options.corpora, quick=options.quick)
@@ -93,6 +98,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "audit": audit_trail,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
+    "probes": probes_of_the_wall,
     "approvals": answers_of_people,
     "worlds": hidden_tools,
     "injections": obeyed_texts,
