@@ -612,6 +612,14 @@ def names(facts: Facts) -> None:
 
 
 @probe
+def depths(facts: Facts) -> None:
+    """Nests folders without end, so that whoever looks into them runs out of descriptors or of stack."""
+    while True:
+        os.mkdir("folder")
+        os.chdir("folder")
+
+
+@probe
 def log_flood(facts: Facts) -> None:
     """Writes to both outputs without end."""
     piece = b"x" * (1 << 20)

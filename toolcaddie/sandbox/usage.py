@@ -8,10 +8,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 _ENTRY_BYTES = 1024
 """What a name in a folder counts, so that a flood of empty files is noticed too."""
 _BLOCK = 512
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEPTH = 50
+_DEEP_BYTES = 1 << 40
+"""What a folder counts that is nested deeper than `_DEPTH`: looking into it takes an open descriptor for each level."""
 _COUNTED = (b"RssAnon:", b"RssShmem:")
 
 
@@ -95,11 +100,30 @@ def _content(path: str) -> bytes:
 
 
 def _sizes(folder: str) -> Iterator[int]:
-    """Yields the size of each entry. Folders are opened by descriptors, so that none is exchanged for a link meanwhile."""
-    for _, folders, files, descriptor in os.fwalk(folder, onerror=None, follow_symlinks=False):
-        for name in (*folders, *files):
+    """Yields the size of each entry. Each folder is opened below the one that contains it, so that none is exchanged for a link
+    meanwhile."""
+    with ExitStack() as opened:
+        yield from _sizes_in(os.open(folder, _FOLDER), opened, 0)
+
+
+def _sizes_in(descriptor: int, opened: ExitStack, depth: int) -> Iterator[int]:
+    opened.callback(os.close, descriptor)
+    with os.scandir(descriptor) as entries:
+        folders = []
+        for entry in entries:
             try:
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                yield _ENTRY_BYTES + entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
             except OSError:  # it has just been removed
                 continue
-            yield _ENTRY_BYTES + status.st_blocks * _BLOCK
+    if folders and depth == _DEPTH:
+        yield _DEEP_BYTES * len(folders)
+        return
+    for name in folders:
+        try:
+            below = os.open(name, _FOLDER, dir_fd=descriptor)
+        except OSError:  # it has just been removed, or cannot be read
+            continue
+        with ExitStack() as inner:
+            yield from _sizes_in(below, inner, depth + 1)
