@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,14 +135,21 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *words: str, quiet: tuple[str, ...], settings: str = "", tools: str = "", **environ: str
+    *words: str,
+    quiet: tuple[str, ...],
+    settings: str = "",
+    tools: str = "",
+    files: Mapping[str, str] | None = None,
+    **environ: str,
 ) -> AsyncIterator[Server]:
     """Starts a server in a folder of its own, and a quiet client that keeps sending requests. `words`: further options of
-    `serve`."""
+    `serve`; `files`: further files of its folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "toolcaddie.toml").write_text(settings)
         (folder / "hostile_tools.py").write_text(tools)
+        for file, text in (files or {}).items():
+            (folder / file).write_text(text)
         with _served(folder, words, environ) as (process, ready):
             host, port = ready["url"].removeprefix("http://").split(":")
             server = Server(process=process, host=host, port=int(port), quiet=quiet, folder=folder)
