@@ -200,7 +200,7 @@ async def _served(upstream: ScriptedUpstream, port: int) -> AsyncIterator[Server
         settings=_settings(port),
         tools=tools,
         files={"rogues.json": json.dumps(document(port))},
-        OPENAI_API_KEY="test-key",
+        environ={"OPENAI_API_KEY": "test-key"},
     ) as server:
         yield server
 
