@@ -218,7 +218,7 @@ async def test_a_name_that_changes_its_answer_between_two_looks_is_judged_at_eac
         names = Names({"rebind.test": [[PUBLIC], ["127.0.0.1"]]})
         async with guarded_client(resolver=names, open_socket=wire) as client:
             assert (await client.fetch("http://rebind.test/")).body == b"fine"
-            client._session.connector.clear_dns_cache()
+            client._public.connector.clear_dns_cache()
             with pytest.raises(OutboundError, match="loopback"):
                 await client.fetch("http://rebind.test/")
     assert wire.addresses == [PUBLIC]
@@ -352,7 +352,7 @@ async def test_no_hostile_url_reaches_an_address_inside() -> None:
             wire = Wire(port)
             async with guarded_client(resolver=Names(names), open_socket=wire) as client:
                 for _ in range(3):  # a name may answer otherwise the next time
-                    client._session.connector.clear_dns_cache()
+                    client._public.connector.clear_dns_cache()
                     try:
                         await client.fetch(url)
                     except OutboundError:
