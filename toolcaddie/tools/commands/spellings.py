@@ -1,0 +1,125 @@
+"""Finds the commands in a command line however they are spelled: quoted, escaped, behind `sudo`, inside `sh -c`, in variables.
+
+It understands anything to some degree and refuses nothing, so it can be deceived. It finds what a model or a person writes without
+the wish to hide it, and the usual ways to hide it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+_DEEPEST = 5
+_MOST = 2_000
+"""Commands of one line that are looked at."""
+_SEPARATORS = ";&|\n(){}`"
+_ASSIGNMENT = re.compile(r"(?:^|[;&|\n(\s])([A-Za-z_]\w*)=((?:[^\s;&|\"'`$()]|\\.)+|\"[^\"]*\"|'[^']*')")
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
+_WRAPPERS = frozenset(
+    "sudo doas env command builtin exec nohup setsid time nice ionice timeout stdbuf xargs busybox toybox chroot unshare nsenter"
+    " then else do if elif while until ! systemd-run pkexec run0 strace ltrace watch script start-stop-daemon chrt taskset".split()
+)
+"""Programs and words that run the command after them."""
+_INTERPRETERS = re.compile(
+    r"(?:ba|da|z|k|mk|a|c|tc|fi)?sh|eval|su|perl[\d.]*|python[\d.]*|ruby|node|php|lua|awk|gawk|mawk|ssh|parallel|find|at|batch|tmux|screen"
+)
+
+
+def commands_in(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
+    """Yields the program, without its folder, and the arguments of each command that a command line may run."""
+    if depth > _DEEPEST:
+        return
+    spelled = _resolved(text.replace("\\\n", ""))
+    groups = list(_split(spelled))[:_MOST]
+    interprets = depth > 0
+    for words in groups:
+        for command in _unwrapped(words):
+            interprets = interprets or _INTERPRETERS.fullmatch(command[0]) is not None
+            yield command
+    for words in groups:
+        for word in words:
+            # A word with blanks is a command only if something takes it for one: `echo "rm -rf /"` prints.
+            if (interprets and re.search(r"\s", word)) or "$(" in word or "`" in word:
+                yield from commands_in(word, depth + 1)
+
+
+def _resolved(text: str) -> str:
+    """Returns a line in which variables that it sets itself, `$IFS`, `$'...'` and empty expansions are replaced."""
+    text = _ANSI.sub(lambda found: _decoded(found[1]), text)
+    text = re.sub(r"\$\{IFS[^}]*\}|\$IFS\b", " ", text)
+    values: Mapping[str, str] = {name: value.strip("\"'") for name, value in _ASSIGNMENT.findall(text)}
+    text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", lambda found: values.get(found[1] or found[2], found[0]), text)
+    text = re.sub(r"\$[@*!]|\$\{[@*]\}", "", text)
+    return re.sub(r"(?<!\S)\{([^{}\s]*,[^{}\s]*)\}", lambda found: found[1].replace(",", " "), text)
+
+
+def _decoded(text: str) -> str:
+    try:
+        return codecs.decode(text.encode("latin-1", "replace"), "unicode_escape")
+    except UnicodeDecodeError:
+        return text
+
+
+def _split(text: str) -> Iterator[Sequence[str]]:
+    """Yields the words of each command, without their quotes."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    at = 0
+    while at < len(text):
+        character = text[at]
+        at += 1
+        if quote:
+            if character == quote:
+                quote = ""
+            elif character == "\\" and quote == '"' and at < len(text):
+                word = (word or "") + text[at]
+                at += 1
+            else:
+                word = (word or "") + character
+        elif character in "\"'":
+            quote, word = character, word or ""
+        elif character == "\\" and at < len(text):
+            word = (word or "") + text[at]
+            at += 1
+        elif character in " \t" or character in _SEPARATORS or character in "<>":
+            if word is not None:
+                words.append(word)
+                word = None
+            if character in "<>":
+                words.append(character)
+            if character in _SEPARATORS and words:
+                yield words
+                words = []
+        else:
+            word = (word or "") + character
+    if word is not None:
+        words.append(word)
+    if words:
+        yield words
+
+
+def _unwrapped(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields a command as it stands, and the commands behind `sudo` and other wrappers in front of it."""
+    rest = list(words)
+    while rest:
+        while rest and re.fullmatch(r"[A-Za-z_]\w*=.*", rest[0], re.DOTALL):
+            rest.pop(0)
+        if not rest:
+            return
+        name = rest[0].rpartition("/")[2]
+        yield [name, *rest[1:]]
+        for at, word in enumerate(rest[:-1]):
+            if name == "find" and re.fullmatch(r"-exec(?:dir)?|-ok(?:dir)?", word):
+                yield from _unwrapped(rest[at + 1 :])
+        if name not in _WRAPPERS:
+            return
+        rest.pop(0)
+        # Options of a wrapper may have values, which may look like anything: every later word may be the program.
+        options = 0
+        while rest and (rest[0].startswith("-") or re.fullmatch(r"[\d.]+[smhd]?", rest[0])):
+            options += 1
+            rest.pop(0)
+        if options and len(rest) > 1:
+            yield from _unwrapped(rest[1:])
