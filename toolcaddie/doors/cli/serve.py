@@ -35,6 +35,7 @@ from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
 from toolcaddie.doors.cli.options import (
     approve_option,
+    box_option,
     catalog_option,
     configure_log,
     database_option,
@@ -111,7 +112,8 @@ class _Common:
     "  toolcaddie serve --catalog gym\n"
     "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env KEY\n"
     "  toolcaddie serve --model anthropic:claude-sonnet-5-5\n"
-    "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
+    "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools\n"
+    "  toolcaddie serve --box files,exec,web",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port. [default: 8321]")
@@ -119,6 +121,7 @@ class _Common:
 @model_option
 @upstream_options
 @catalog_option
+@box_option
 @preset_option
 @mcp_mode_option
 @approve_option
