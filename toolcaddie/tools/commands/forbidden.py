@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from toolcaddie.tools.commands.spellings import commands_in
 
@@ -85,7 +86,8 @@ def _owner(arguments: Sequence[str]) -> str:
 
 
 def _copy_blocks(arguments: Sequence[str]) -> str:
-    return "it writes to a device" if any(_DEVICES.fullmatch(word.removeprefix("of=")) for word in arguments if word.startswith("of=")) else ""
+    outputs = [word.removeprefix("of=") for word in arguments if word.startswith("of=")]
+    return "it writes to a device" if any(map(_DEVICES.fullmatch, outputs)) else ""
 
 
 def _device_last(arguments: Sequence[str]) -> str:
@@ -117,7 +119,7 @@ def _system_control(arguments: Sequence[str]) -> str:
 
 def _raw_write(words: Sequence[str]) -> str:
     """Returns the reason to refuse an output that is redirected to a device."""
-    for operator, target in zip(words, words[1:], strict=False):
+    for operator, target in pairwise(words):
         if operator == ">" and _DEVICES.fullmatch(target):
             return "it writes to a device"
     return ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from toolcaddie.tools.commands.programs import known_programs
+
 
 def git_doubt(arguments: Sequence[str]) -> str:
     """Returns the reason why git with these arguments may do more than read; empty: it only reads."""
@@ -26,7 +28,7 @@ def git_doubt(arguments: Sequence[str]) -> str:
         name = option.partition("=")[0]
         if name in _RUNS_OR_WRITES or (command == "grep" and re.match(r"-O|--open", name)):
             return f"git {command} {name} writes a file or runs a program"
-    if command in _READS or _SHOWS.fullmatch(command):
+    if command in known_programs().git or _SHOWS.fullmatch(command):
         return ""
     check = _CHECKS.get(command)
     return f"git {command} may change something" if check is None else check(options, operands)
@@ -36,13 +38,17 @@ _HARMLESS = frozenset(
     ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--bare")
 )
 _RUNS_OR_WRITES = frozenset(
-    ("--output", "--ext-diff", "-x", "--extcmd", "--open-files-in-pager", "--exec", "--upload-pack", "--textconv", "--lost-found")
-)
-_READS = frozenset(
-    "annotate blame cat-file check-attr check-ignore check-mailmap check-ref-format cherry column count-objects describe diff"
-    " diff-files diff-index diff-pairs diff-tree difftool for-each-ref fsck get-tar-commit-id grep log ls-files ls-tree"
-    " merge-base name-rev patch-id range-diff rev-list rev-parse shortlog show status stripspace var verify-pack version"
-    " whatchanged".split()
+    (
+        "--output",
+        "--ext-diff",
+        "-x",
+        "--extcmd",
+        "--open-files-in-pager",
+        "--exec",
+        "--upload-pack",
+        "--textconv",
+        "--lost-found",
+    )
 )
 _SHOWS = re.compile(r"show-[a-z-]+")
 """Sub-commands that show something, of git and of packages that extend it."""
@@ -80,7 +86,17 @@ def _one_of(command: str, *verbs: str, bare: bool = False) -> Callable[[Sequence
 
 
 def _config(options: Sequence[str], operands: Sequence[str]) -> str:
-    scopes = ("--global", "--local", "--system", "--worktree", "--show-origin", "--show-scope", "-z", "--null", "--name-only")
+    scopes = (
+        "--global",
+        "--local",
+        "--system",
+        "--worktree",
+        "--show-origin",
+        "--show-scope",
+        "-z",
+        "--null",
+        "--name-only",
+    )
     rest = [option for option in options if option not in scopes]
     reads = ("--get", "--get-all", "--get-regexp", "--list", "-l", "--get-urlmatch", "--get-color", "--get-colorbool")
     if all(option in reads for option in rest) and (rest or operands[:1] in (["get"], ["list"]) or len(operands) == 1):

@@ -22,15 +22,20 @@ class _Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     require_long: tuple[str, ...] = ()
 
 
-class _Programs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Programs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The lists of `programs.toml`, which says what each is."""
+
     any: frozenset[str]
+    git: frozenset[str]
+    shell: frozenset[str]
+    wrappers: frozenset[str]
     options: Mapping[str, _Options]
     verbs: Mapping[str, frozenset[str]]
 
 
 def listed_doubt(program: str, arguments: Sequence[str]) -> str:
     """Returns the reason why a program with these arguments may do more than read; empty: it only reads."""
-    programs = _programs()
+    programs = known_programs()
     if program in programs.any:
         return ""
     if program in programs.options:
@@ -82,6 +87,7 @@ def _split(arguments: Sequence[str], values: str) -> tuple[list[str], list[str],
 
 
 @lru_cache(maxsize=1)
-def _programs() -> _Programs:
+def known_programs() -> Programs:
+    """Returns the lists."""
     text = Path(__file__).with_name("programs.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _Programs)
+    return msgspec.convert(tomllib.loads(text), Programs)

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 
 from toolcaddie.tools.commands.git import git_doubt
-from toolcaddie.tools.commands.programs import listed_doubt
+from toolcaddie.tools.commands.programs import known_programs, listed_doubt
 from toolcaddie.tools.commands.scripts import awk_doubt, sed_doubt
 from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read
 
@@ -83,17 +83,9 @@ def _is_absent(program: str) -> bool:
     one with arguments, because these say what the model was after."""
     return (
         re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", program) is not None
-        and program not in _SHELL_WORDS
+        and program not in known_programs().shell
         and shutil.which(program, path=SYSTEM_PATH) is None
     )
-
-
-_SHELL_WORDS = frozenset(
-    "alias bg bind builtin caller command compgen complete compopt declare disown enable eval exec export fc fg getopts hash"
-    " history kill let local logout mapfile readarray readonly set shopt source suspend trap typeset ulimit unalias unset"
-    " if then else elif fi for while until do done case esac select function coproc in time".split()
-)
-"""Words that the shell knows itself, whether or not there is a program of that name."""
 
 
 # --- programs that run others -----------------------------------------------------------------------------------------
@@ -205,7 +197,9 @@ def _tee(arguments: Sequence[Word]) -> str:
 
 
 def _tar(arguments: Sequence[Word]) -> str:
-    allowed = r"-?t[vfzjJaO]*|-[tvfzjJ]*t[vfzjJ]*f?|--list|--verbose|--file=.*|--gzip|--bzip2|--xz|-[zjJvf]+|-C|--exclude=.*"
+    allowed = (
+        r"-?t[vfzjJaO]*|-[tvfzjJ]*t[vfzjJ]*f?|--list|--verbose|--file=.*|--gzip|--bzip2|--xz|-[zjJvf]+|-C|--exclude=.*"
+    )
     texts = [word.text for word in arguments]
     lists = bool(texts) and ("--list" in texts or re.fullmatch(r"-?[vfzjJa]*t[vfzjJa]*", texts[0]) is not None)
     if not lists or any(text.startswith("-") and re.fullmatch(allowed, text) is None for text in texts):
@@ -221,7 +215,9 @@ def _ip(arguments: Sequence[Word]) -> str:
     if not texts or re.fullmatch(objects, texts[min(at, len(texts) - 1)]) is None:
         return "ip may change the network"
     following = texts[at + 1 : at + 2]
-    if any(text.startswith(("-b", "-n", "--n")) for text in texts) or (following and not re.fullmatch(verbs, following[0])):
+    if any(text.startswith(("-b", "-n", "--n")) for text in texts) or (
+        following and not re.fullmatch(verbs, following[0])
+    ):
         return "ip may change the network"
     return ""
 

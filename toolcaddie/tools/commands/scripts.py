@@ -9,6 +9,9 @@ _ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*)"
 _SED_PREFIX = re.compile(rf"[\s;]*(?:{_ADDRESS}(?:\s*,\s*(?:[+~]?{_ADDRESS}))?)?\s*!?\s*")
 _SED_PLAIN = re.compile(r"[=dDgGhHnNpPxlz{}]|[qQ]\d*|[btT:][ \t]*[A-Za-z0-9_]*|[aic]\\?[^\n]*")
 _SED_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?=[;\n}]|$)")
+_SED_OPTIONS = re.compile(
+    r"-[nErsuz]+|--quiet|--silent|--regexp-extended|--null-data|--separate|--unbuffered|--posix|--sandbox|--debug"
+)
 _SED_FLAGS = re.compile(r"[gpiIMm0-9]*")
 
 
@@ -24,9 +27,7 @@ def sed_doubt(arguments: Sequence[str]) -> str:
             scripts.append(argument.partition("=")[2])
         elif re.fullmatch(r"-[nErsuz]+e", argument):
             scripts.append(next(rest, ""))
-        elif re.fullmatch(
-            r"-[nErsuz]+|--quiet|--silent|--regexp-extended|--null-data|--separate|--unbuffered|--posix|--sandbox|--debug", argument
-        ):
+        elif _SED_OPTIONS.fullmatch(argument):
             continue
         elif argument.startswith("-") and len(argument) > 1:
             return f"sed {argument} changes files or is not known"
@@ -34,7 +35,11 @@ def sed_doubt(arguments: Sequence[str]) -> str:
             operands.append(argument)
     if not scripts:
         scripts = operands[:1]
-    return "" if all(map(_is_harmless_sed, scripts)) else "its sed script may write a file or run a program, or is not understood"
+    return (
+        ""
+        if all(map(_is_harmless_sed, scripts))
+        else "its sed script may write a file or run a program, or is not understood"
+    )
 
 
 def _is_harmless_sed(script: str) -> bool:
@@ -90,7 +95,9 @@ def awk_doubt(arguments: Sequence[str]) -> str:
     for argument in rest:
         if argument in ("-F", "-v", "--field-separator", "--assign"):
             next(rest, None)
-        elif re.match(r"-[Fv].|--field-separator=|--assign=|--re-interval$|--posix$|--traditional$|--csv$|-k$", argument):
+        elif re.match(
+            r"-[Fv].|--field-separator=|--assign=|--re-interval$|--posix$|--traditional$|--csv$|-k$", argument
+        ):
             continue
         elif argument == "--":
             program = next(rest, "")

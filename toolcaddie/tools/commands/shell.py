@@ -1,8 +1,8 @@
 """Reads a command line as a shell would, without running anything, and lists every command in it.
 
 It reads a strict part of the shell's language. Whatever it is not sure to read as every shell does, it refuses to read
-(`UnreadableError`): here-documents, functions, `case`, background jobs, quoting with `$'...'`. It decides what a line is for, never
-what it can do; that is the sandbox's task.
+(`UnreadableError`): here-documents, functions, `case`, background jobs, quoting with `$'...'`. It decides what a line is for,
+never what it can do; that is the sandbox's task.
 """
 
 from __future__ import annotations
@@ -65,13 +65,15 @@ _ENDS_WORD = " \t\n;&|<>()"
 _SEPARATORS = ("&&", "||", "|&", ";", "|", "\n")
 _REDIRECTIONS = ("&>>", "<<<", "&>", ">>", ">&", "<&", ">|", "<>", ">", "<")
 _SKIPPED = frozenset(("if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!", "time"))
-"""Words that introduce or end a command where a command begins. Whether they are balanced is left to the shell, which runs nothing
-of an unbalanced line."""
+"""Words that introduce or end a command where a command begins. Whether they are balanced is left to the shell, which runs
+nothing of an unbalanced line."""
 _REFUSED = frozenset(("case", "esac", "select", "function", "coproc", "in"))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9?#$@*!-])")
-_BRACED = re.compile(r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*])(?:(?::?[-+]|[%#^,]{1,2}|//?|:)[^{}$`\\\"'()@=\[\]]*)?\}")
+_BRACED = re.compile(
+    r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*])(?:(?::?[-+]|[%#^,]{1,2}|//?|:)[^{}$`\\\"'()@=\[\]]*)?\}"
+)
 _ARITHMETIC = re.compile(r"\$\(\((?:(?!\$\()[A-Za-z0-9_$+*/%<>!=&|^~?:, ()-])*\)\)")
 _BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 _DEEPEST = 8

@@ -1,7 +1,7 @@
 """Finds the commands in a command line however they are spelled: quoted, escaped, behind `sudo`, inside `sh -c`, in variables.
 
-It understands anything to some degree and refuses nothing, so it can be deceived. It finds what a model or a person writes without
-the wish to hide it, and the usual ways to hide it.
+It understands anything to some degree and refuses nothing, so it can be deceived. It finds what is written without the wish to
+hide it, and the usual ways to hide it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,14 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from toolcaddie.tools.commands.programs import known_programs
+
 _DEEPEST = 5
 _MOST = 2_000
 """Commands of one line that are looked at."""
 _SEPARATORS = ";&|\n(){}`"
 _ASSIGNMENT = re.compile(r"(?:^|[;&|\n(\s])([A-Za-z_]\w*)=((?:[^\s;&|\"'`$()]|\\.)+|\"[^\"]*\"|'[^']*')")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
-_WRAPPERS = frozenset(
-    "sudo doas env command builtin exec nohup setsid time nice ionice timeout stdbuf xargs busybox toybox chroot unshare nsenter"
-    " then else do if elif while until ! systemd-run pkexec run0 strace ltrace watch script start-stop-daemon chrt taskset".split()
-)
-"""Programs and words that run the command after them."""
 _INTERPRETERS = re.compile(
     r"(?:ba|da|z|k|mk|a|c|tc|fi)?sh|eval|su|perl[\d.]*|python[\d.]*|ruby|node|php|lua|awk|gawk|mawk|ssh|parallel|find|at|batch|tmux|screen"
 )
@@ -113,7 +110,7 @@ def _unwrapped(words: Sequence[str]) -> Iterator[Sequence[str]]:
         for at, word in enumerate(rest[:-1]):
             if name == "find" and re.fullmatch(r"-exec(?:dir)?|-ok(?:dir)?", word):
                 yield from _unwrapped(rest[at + 1 :])
-        if name not in _WRAPPERS:
+        if name not in known_programs().wrappers:
             return
         rest.pop(0)
         # Options of a wrapper may have values, which may look like anything: every later word may be the program.
