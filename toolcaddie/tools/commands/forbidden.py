@@ -16,7 +16,7 @@ from toolcaddie.tools.commands.spellings import commands_in
 def forbidden(command: str) -> str:
     """Returns the reason why a command line is always refused; empty: it is not."""
     dense = re.sub(r"\s+", "", command)
-    if any(bomb.search(dense) for bomb in _FORK_BOMBS) or _FORK_WORDS.search(command):
+    if any(bomb.search(dense) for bomb in _FORK_BOMBS) or _FORK_WORDS.search(" ".join(command.split())):
         return "it starts copies of itself without end (a fork bomb)"
     for words in commands_in(command):
         program, arguments = words[0], words[1:]
@@ -28,19 +28,20 @@ def forbidden(command: str) -> str:
 
 
 _FORK_BOMBS = (
-    re.compile(r"([\w:.%@+-]+)\(\)[{(]:?;?\1[|&]+\1"),
-    re.compile(r"function([\w:.-]+?)(?:\(\))?\{:?;?\1[|&]+\1"),
+    re.compile(r"(?<![\w:.%@+-])([\w:.%@+-]{1,64})\(\)[{(]:?;?\1[|&]+\1"),
+    re.compile(r"function([\w:.-]{1,64}?)(?:\(\))?\{:?;?\1[|&]+\1"),
     re.compile(r"(?:\$0|\"\$0\"|\$\{0\})[|&]+(?:\$0|\"\$0\"|\$\{0\})"),
-    re.compile(r"while(?:true|:|\[1\]|1|\(1\))[^#]*?do(?:\$0|\"\$0\"|bash|sh)&"),
+    re.compile(r"while(?:true|:|\[1\]|1|\(1\));?do(?:\$0|\"\$0\"|bash|sh)&"),
 )
+"""Lines without their white space."""
 _FORK_WORDS = re.compile(
-    r"\bfork\s*(?:\(\s*\))?\s*while\s+fork\b|\bwhile\s*(?:\(?\s*(?:1|True|true)\s*\)?)?\s*[:{]?\s*(?:\w+\.)?fork\b|\bloop\s*\{\s*fork\b"
+    r"\bfork ?(?:\( ?\))? ?while fork\b|\bwhile ?(?:\(? ?(?:1|True|true) ?\)?)? ?[:{]? ?(?:\w{1,30}\.)?fork\b|\bloop ?\{ ?fork\b"
 )
+"""Programs of perl, Python and Ruby, with single spaces."""
 _FORMATS = re.compile(r"mkfs(?:\.\w+)?|mke2fs|mkswap|mkdosfs|mkntfs|newfs(?:_\w+)?|wipefs|blkdiscard|sgdisk|sfdisk")
 _DEVICES = re.compile(
     r"/dev/(?!null$|zero$|full$|random$|urandom$|tty$|stdout$|stderr$|stdin$|fd/|pts/|shm/)\S+|/proc/sysrq-trigger"
 )
-_ROOTS = re.compile(r"(?:/+\.{0,2})+\*?|/+\*+|/+\{?\*?,?\.?\*?\}?")
 
 
 def _options(arguments: Sequence[str]) -> tuple[str, list[str]]:
@@ -50,7 +51,8 @@ def _options(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _is_root(argument: str) -> bool:
-    return _ROOTS.fullmatch(argument) is not None
+    """Returns whether an argument is `/`, `//`, `/.`, `/*` or another name of everything."""
+    return argument.startswith("/") and set(argument.rstrip("*?").split("/")) <= {"", ".", ".."}
 
 
 def _remove(arguments: Sequence[str]) -> str:

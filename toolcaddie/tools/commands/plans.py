@@ -38,6 +38,8 @@ class Plan:
     doubt: str
     """The reason why it may do more than read. Empty: it only reads, so it can write nothing and reaches no network."""
     egress: tuple[str, ...]
+    is_held: bool = True
+    """False: the sandbox has no wall, and the command may do whatever the server may."""
 
     @property
     def only_reads(self) -> bool:
@@ -52,13 +54,17 @@ class Plan:
     @property
     def preview(self) -> str:
         """What a person reads who is asked about the command."""
-        network = f"it can reach {', '.join(self.egress)}" if self.egress else "it has no network"
-        writes = (
-            "it can write nothing" if self.only_reads else f"it may change the files of the work folder ({self.doubt})"
-        )
         where = "the work folder" if self.folder == "." else f"the folder {self.folder} of the work folder"
         background = " It keeps running in the background." if self.background else ""
-        return f"In {where}:\n\n{self.command}\n\nIn the sandbox {writes}; {network}.{background}"
+        return f"In {where}:\n\n{self.command}\n\n{self._abilities}.{background}"
+
+    @property
+    def _abilities(self) -> str:
+        if not self.is_held:
+            return "The sandbox has no wall, so the command may do whatever this server may, on this machine and in its network"
+        writes = "it can write nothing" if self.only_reads else f"it may change files of the work folder ({self.doubt})"
+        network = f"it can reach {', '.join(self.egress)}" if self.egress else "it has no network"
+        return f"In the sandbox, {writes}, and {network}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +85,14 @@ def planned(command: str, workdir: str, *, background: bool, write: bool, rules:
         return Refusal(reason=f"this command is always refused, because {reason}")
     if reason := rules.patterns.refusal(command):
         return Refusal(reason=reason)
-    if not holds:
-        reason = "the sandbox `plain` holds nothing back: it runs with all permissions of the server"
-    else:
-        reason = "the call says that it writes" if write else doubt(command)
+    reason = "the sandbox has no wall" if not holds else "the call says so" if write else doubt(command)
     return Plan(
-        command=command, folder=folder, background=background, doubt=reason, egress=rules.egress if reason else ()
+        command=command,
+        folder=folder,
+        background=background,
+        doubt=reason,
+        egress=rules.egress if reason else (),
+        is_held=holds,
     )
 
 

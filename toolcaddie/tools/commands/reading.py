@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from toolcaddie.tools.commands.git import git_doubt
@@ -15,7 +16,8 @@ from toolcaddie.tools.commands.programs import known_programs, listed_doubt
 from toolcaddie.tools.commands.scripts import awk_doubt, sed_doubt
 from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_PROGRAMS = ":".join((*_SYSTEM_FOLDERS, f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
 """Folders of the programs that a sandbox shows."""
 
 
@@ -67,7 +69,7 @@ def _program_doubt(words: Sequence[Word]) -> str:
     if not name.is_plain:
         return f"its program {name.text} is known only when it runs"
     program = name.text
-    for folder in SYSTEM_PATH.split(":"):
+    for folder in _SYSTEM_FOLDERS:
         program = program.removeprefix(f"{folder}/")
     if program in _CHECKS:
         return _CHECKS[program](arguments)
@@ -84,7 +86,7 @@ def _is_absent(program: str) -> bool:
     return (
         re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", program) is not None
         and program not in known_programs().shell
-        and shutil.which(program, path=SYSTEM_PATH) is None
+        and shutil.which(program, path=_PROGRAMS) is None
     )
 
 

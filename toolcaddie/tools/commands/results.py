@@ -68,7 +68,7 @@ def _part(name: str, text: str, size: int, characters: int) -> str:
         if is_whole
         else f" (the first {len(shown):,} characters of {size:,} bytes; narrow the command to see others)"
     )
-    return f"{name}{cut}:\n{shown}"
+    return f"{name}{cut}:\n{shown.rstrip()}"
 
 
 def _hint(outcome: Outcome, plan: Plan) -> str:

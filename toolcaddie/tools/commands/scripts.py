@@ -85,7 +85,7 @@ def _substitution(script: str, at: int) -> int | None:
 
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _AWK_PATTERN = re.compile(r"(^|[\s({,;!~&|])/(?:[^/\\\n]|\\.)*/")
-_AWK_DOUBT = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)|@|\b(?:print|printf)\b[^;}\n]*>|>>|\bARGV\b|\bPROCINFO\b|/inet")
+_AWK_DOUBT = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)|@|>>|\bARGV\b|\bPROCINFO\b|/inet")
 
 
 def awk_doubt(arguments: Sequence[str]) -> str:
@@ -109,4 +109,5 @@ def awk_doubt(arguments: Sequence[str]) -> str:
             break
     without_strings = _AWK_STRING.sub('""', program or "")
     bare = _AWK_PATTERN.sub(r"\1", without_strings)
-    return "its awk program may write a file or run a program" if _AWK_DOUBT.search(bare) else ""
+    prints = any(re.search(r"\bprintf?\b", part.partition(">")[0]) for part in re.split(r"[;}\n]", bare) if ">" in part)
+    return "its awk program may write a file or run a program" if prints or _AWK_DOUBT.search(bare) else ""

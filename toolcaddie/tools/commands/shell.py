@@ -75,7 +75,7 @@ _BRACED = re.compile(
     r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*])(?:(?::?[-+]|[%#^,]{1,2}|//?|:)[^{}$`\\\"'()@=\[\]]*)?\}"
 )
 _ARITHMETIC = re.compile(r"\$\(\((?:(?!\$\()[A-Za-z0-9_$+*/%<>!=&|^~?:, ()-])*\)\)")
-_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_BRACES = re.compile(r"\{[^{}]*\}")
 _DEEPEST = 8
 """Substitutions inside substitutions."""
 
@@ -380,4 +380,5 @@ def _is_pattern(bare: str) -> bool:
     """Returns whether the shell replaces a word, given its unquoted characters, by file names, several words or a home folder."""
     if bare in ("[", "[[", "{", "}", "{}", "!", "?"):
         return bare == "?"
-    return bare.startswith("~") or any(c in bare for c in "*?[") or _BRACES.search(bare) is not None
+    braces = any("," in each or ".." in each for each in _BRACES.findall(bare))
+    return braces or bare.startswith("~") or any(character in bare for character in "*?[")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from toolcaddie.tools.commands.programs import known_programs
 
 _DEEPEST = 5
 _MOST = 2_000
 """Commands of one line that are looked at."""
+_MOST_WRAPPED = 50
+"""Commands inside each of them."""
 _SEPARATORS = ";&|\n(){}`"
-_ASSIGNMENT = re.compile(r"(?:^|[;&|\n(\s])([A-Za-z_]\w*)=((?:[^\s;&|\"'`$()]|\\.)+|\"[^\"]*\"|'[^']*')")
+_ASSIGNMENT = re.compile(r"(?:^|[;&|\n(\s])([A-Za-z_]\w*)=((?:[^\s;&|\"'`$()\\]|\\.)+|\"[^\"]*\"|'[^']*')")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
 _INTERPRETERS = re.compile(
     r"(?:ba|da|z|k|mk|a|c|tc|fi)?sh|eval|su|perl[\d.]*|python[\d.]*|ruby|node|php|lua|awk|gawk|mawk|ssh|parallel|find|at|batch|tmux|screen"
@@ -31,7 +34,7 @@ def commands_in(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
     groups = list(_split(spelled))[:_MOST]
     interprets = depth > 0
     for words in groups:
-        for command in _unwrapped(words):
+        for command in islice(_unwrapped(words), _MOST_WRAPPED):
             interprets = interprets or _INTERPRETERS.fullmatch(command[0]) is not None
             yield command
     for words in groups:
@@ -48,7 +51,9 @@ def _resolved(text: str) -> str:
     values: Mapping[str, str] = {name: value.strip("\"'") for name, value in _ASSIGNMENT.findall(text)}
     text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", lambda found: values.get(found[1] or found[2], found[0]), text)
     text = re.sub(r"\$[@*!]|\$\{[@*]\}", "", text)
-    return re.sub(r"(?<!\S)\{([^{}\s]*,[^{}\s]*)\}", lambda found: found[1].replace(",", " "), text)
+    return re.sub(
+        r"(?<!\S)\{([^{}\s]*)\}", lambda found: found[1].replace(",", " ") if "," in found[1] else found[0], text
+    )
 
 
 def _decoded(text: str) -> str:
