@@ -104,24 +104,27 @@ def _split(text: str) -> Iterator[Sequence[str]]:
 
 def _unwrapped(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yields a command as it stands, and the commands behind `sudo` and other wrappers in front of it."""
-    rest = list(words)
-    while rest:
-        while rest and re.fullmatch(r"[A-Za-z_]\w*=.*", rest[0], re.DOTALL):
-            rest.pop(0)
-        if not rest:
-            return
-        name = rest[0].rpartition("/")[2]
-        yield [name, *rest[1:]]
-        for at, word in enumerate(rest[:-1]):
-            if name == "find" and re.fullmatch(r"-exec(?:dir)?|-ok(?:dir)?", word):
-                yield from _unwrapped(rest[at + 1 :])
+    values = 0
+    """Options of wrappers so far whose value, which looks like a program, may still come."""
+    for at, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        if re.fullmatch(r"[A-Za-z_]\w*=.*", word, re.DOTALL) or re.fullmatch(r"[\d.]+[smhd]?", word):
+            continue
+        if word in ("<", ">") or (at and words[at - 1] in ("<", ">")):
+            continue
+        if word.startswith("-"):
+            values += 1
+            continue
+        yield [name, *words[at + 1 :]]
+        if name == "find":
+            yield from _run_by_find(words[at:])
         if name not in known_programs().wrappers:
-            return
-        rest.pop(0)
-        # Options of a wrapper may have values, which may look like anything: every later word may be the program.
-        options = 0
-        while rest and (rest[0].startswith("-") or re.fullmatch(r"[\d.]+[smhd]?", rest[0])):
-            options += 1
-            rest.pop(0)
-        if options and len(rest) > 1:
-            yield from _unwrapped(rest[1:])
+            if not values:
+                return
+            values -= 1
+
+
+def _run_by_find(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    for at, word in enumerate(words[:-1]):
+        if re.fullmatch(r"-exec(?:dir)?|-ok(?:dir)?", word):
+            yield [words[at + 1].rpartition("/")[2], *words[at + 2 :]]
