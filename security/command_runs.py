@@ -140,7 +140,7 @@ def forced(box: Sandbox, work: Path) -> Play:
             Command(
                 argv=("/bin/bash", "-c", line),
                 work=work,
-                hidden=secret_entries(work, SecretPaths()),
+                hidden=secret_entries(work, SecretPaths.of(base=work)),
                 seconds=_SECONDS,
             )
         )

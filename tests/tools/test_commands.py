@@ -123,7 +123,7 @@ async def test_a_folder_outside_of_the_work_folder_is_refused(tmp_path: Path, wo
         assert box.previews == []
 
 
-async def test_the_work_folder_is_made_when_the_source_opens(tmp_path: Path) -> None:
+async def test_the_work_folder_is_made_if_it_is_missing(tmp_path: Path) -> None:
     async with rig(tmp_path) as box:
         assert box.folder.is_dir()
 

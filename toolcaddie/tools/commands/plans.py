@@ -20,8 +20,6 @@ READING = ToolAnnotations(read_only=True, destructive=False, open_world=False)
 class Rules:
     """What the operator has set for commands."""
 
-    base: Path
-    """The work folder."""
     patterns: Patterns
     egress: tuple[str, ...]
     """Hosts that a command which may write can reach."""
@@ -74,9 +72,12 @@ class Refusal:
     reason: str
 
 
-def planned(command: str, workdir: str, *, background: bool, write: bool, rules: Rules, holds: bool) -> Plan | Refusal:
-    """Returns the plan for a command. `holds`: the sandbox has a wall; without one, no command is said to only read."""
-    folder = _folder(workdir, rules.base)
+def planned(
+    command: str, workdir: str, *, background: bool, write: bool, rules: Rules, base: Path, holds: bool
+) -> Plan | Refusal:
+    """Returns the plan for a command. `base`: the caller's work folder. `holds`: the sandbox has a wall; without one, no command
+    is said to only read."""
+    folder = _folder(workdir, base)
     if folder is None:
         return Refusal(reason=f"the folder {workdir!r} is not inside the work folder; name one relative to it")
     if "\0" in command or not command.strip():

@@ -14,10 +14,13 @@ from typing import Annotated, Any, TypedDict, Unpack
 from pydantic import Field
 
 from toolcaddie.core.assessment import NOTHING, Assessment
-from toolcaddie.core.errors import ConfigError, SandboxError
+from toolcaddie.core.errors import SandboxError
 from toolcaddie.core.numbers import Positive, Seconds
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult, failed
+from toolcaddie.guards.secret_paths import SecretPaths
+from toolcaddie.guards.secret_walk import TooManyFilesError, secret_entries
+from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Command, Egress, Sandbox, SandboxLimits
 from toolcaddie.sources.functions import FunctionSource, tool
@@ -50,13 +53,15 @@ class _Settings:
     timeout: float
     max_output_length: int
     session_seconds: float
+    hidden_patterns: tuple[str, ...]
     limits: SandboxLimits
 
 
 class Commands(FunctionSource):
     """Tools that run commands in the sandbox. It must be open to run any; closing it kills the commands in the background."""
 
-    def __init__(self, rules: Rules, settings: _Settings, sessions: Sessions, parts: Parts) -> None:
+    def __init__(self, spaces: Workspaces, rules: Rules, settings: _Settings, sessions: Sessions, parts: Parts) -> None:
+        self._spaces = spaces
         self._rules = rules
         self._settings = settings
         self._sessions = sessions
@@ -85,19 +90,15 @@ class Commands(FunctionSource):
         )
 
     async def open(self) -> None:
-        """Makes the work folder. Raises `ConfigError` if it cannot, or this machine cannot hold the sandbox."""
+        """Raises `ConfigError` if this machine cannot hold the sandbox."""
         self._parts.sandbox()
-        try:
-            await asyncio.to_thread(self._rules.base.mkdir, parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"workdir: the work folder {self._rules.base} cannot be made: {error}") from error
 
     async def close(self) -> None:
         await self._sessions.close()
 
     async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
         if tool.name == "exec":
-            return await self._assess_exec(arguments)
+            return await self._assess_exec(arguments, context)
         return self._assess_process(arguments, context) if tool.name == "process" else NOTHING
 
     # --- exec ---------------------------------------------------------------------------------------------------------
@@ -121,15 +122,17 @@ class Commands(FunctionSource):
             background: True: the command keeps running; the result is a session id for the tool process.
             write: True: the command changes files, although it looks as if it only read. Needed only where a result says so.
         """
-        plan = await self._planned(command, workdir, background, write)
+        plan = await self._planned(command, workdir, background, write, context)
         if isinstance(plan, Refusal):
             return failed(f"Not allowed: {plan.reason}.", "denied")
         try:
             return await (self._started(plan, context) if background else self._ran(plan, context))
-        except SandboxError as error:
+        except (SandboxError, TooManyFilesError) as error:
             return failed(f"The command did not run: {error}")
 
-    async def _planned(self, command: str, workdir: str, background: bool, write: bool) -> Plan | Refusal:
+    async def _planned(
+        self, command: str, workdir: str, background: bool, write: bool, context: RunContext
+    ) -> Plan | Refusal:
         return await asyncio.to_thread(
             planned,
             command,
@@ -137,15 +140,17 @@ class Commands(FunctionSource):
             background=background,
             write=write,
             rules=self._rules,
+            base=await asyncio.to_thread(self._spaces.of, context.principal),
             holds=self._sandbox.holds,
         )
 
-    async def _assess_exec(self, arguments: Mapping[str, Any]) -> Assessment:
+    async def _assess_exec(self, arguments: Mapping[str, Any], context: RunContext) -> Assessment:
         plan = await self._planned(
             str(arguments.get("command", "")),
             str(arguments.get("workdir") or "."),
             bool(arguments.get("background")),
             bool(arguments.get("write")),
+            context,
         )
         if isinstance(plan, Refusal):
             return Assessment(refusal=plan.reason)
@@ -157,7 +162,7 @@ class Commands(FunctionSource):
         seconds = self._settings.timeout
         if context.deadline is not None:
             seconds = max(0.1, min(seconds, context.deadline - time.monotonic() - _LAST))
-        outcome = await self._sandbox.run(await self._command(plan, seconds, stdin=b""))
+        outcome = await self._sandbox.run(await self._command(plan, context, seconds, stdin=b""))
         return result_of(outcome, plan, seconds=seconds, characters=self._settings.max_output_length)
 
     async def _started(self, plan: Plan, context: RunContext) -> ToolResult:
@@ -165,7 +170,7 @@ class Commands(FunctionSource):
             return failed(
                 "No further command can run in the background now. Kill or wait for a running session (tool process)."
             )
-        command = await self._command(plan, self._settings.session_seconds, stdin=None)
+        command = await self._command(plan, context, self._settings.session_seconds, stdin=None)
         session = await self._sessions.start(
             owner_of(context), plan.command, self._sandbox, command, only_reads=plan.only_reads
         )
@@ -175,12 +180,15 @@ class Commands(FunctionSource):
             structured=described(session, 0.0),
         )
 
-    async def _command(self, plan: Plan, seconds: float, *, stdin: bytes | None) -> Command:
+    async def _command(self, plan: Plan, context: RunContext, seconds: float, *, stdin: bytes | None) -> Command:
+        """Returns what the sandbox runs. Raises `TooManyFilesError` if the secrets of the work folder cannot be found."""
+        work, hidden = await asyncio.to_thread(self._work, context)
         return Command(
             argv=(_shell(), "-c", plan.command),
-            work=self._rules.base.resolve(),
+            work=work,
             writable=not plan.only_reads,
             folder=plan.folder,
+            hidden=hidden,
             env=_variables(only_reads=plan.only_reads),
             stdin=stdin,
             seconds=seconds,
@@ -188,6 +196,11 @@ class Commands(FunctionSource):
             egress=Egress(hosts=plan.egress) if plan.egress else None,
             limits=self._settings.limits,
         )
+
+    def _work(self, context: RunContext) -> tuple[Path, tuple[str, ...]]:
+        """Returns the caller's work folder and the files in it that hold secrets."""
+        work = self._spaces.of(context.principal)
+        return work, secret_entries(work, SecretPaths.of(self._settings.hidden_patterns, base=work))
 
     @property
     def _sandbox(self) -> Sandbox:
@@ -255,6 +268,8 @@ def commands(
     max_output_length: Positive = 10_000,
     allowed_patterns: tuple[str, ...] = (),
     denied_patterns: tuple[str, ...] = (),
+    hidden_patterns: tuple[str, ...] = (),
+    folder_per: tuple[Per, ...] = (),
     egress: tuple[str, ...] = (),
     session_seconds: Seconds = 3_600.0,
     max_sessions: Positive = 10,
@@ -266,15 +281,13 @@ def commands(
     """Returns the source `exec` with these settings (docs/commands.md). Raises `ConfigError`."""
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
     return Commands(
-        Rules(
-            base=Path(workdir),
-            patterns=Patterns(allowed=allowed_patterns, denied=denied_patterns),
-            egress=egress,
-        ),
+        Workspaces(Path(workdir), per=folder_per, setting="workdir"),
+        Rules(patterns=Patterns(allowed=allowed_patterns, denied=denied_patterns), egress=egress),
         _Settings(
             timeout=timeout,
             max_output_length=max_output_length,
             session_seconds=session_seconds,
+            hidden_patterns=hidden_patterns,
             limits=SandboxLimits(**given),
         ),
         Sessions(most=max_sessions, finished_ttl=finished_ttl, output_chars=max_output_chars),
