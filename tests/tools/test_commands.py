@@ -27,6 +27,7 @@ BOTH = pytest.mark.parametrize("kind", ["plain", "wall"])
 # --- the result -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("R002-47")
 @BOTH
 async def test_the_result_has_exit_code_output_and_errors_apart(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -47,6 +48,7 @@ async def test_the_result_has_exit_code_output_and_errors_apart(tmp_path: Path, 
         assert (result.text, result.success) == ("Exit code 0.\n\nThere is no output.", True)
 
 
+@pytest.mark.proves("R002-47")
 @BOTH
 async def test_long_output_is_cut_and_its_size_named(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind, max_output_length=100) as box:
@@ -57,6 +59,7 @@ async def test_long_output_is_cut_and_its_size_named(tmp_path: Path, kind: str) 
         assert "first 99 characters" in (await box.exec("seq 100000; echo >&2")).text
 
 
+@pytest.mark.proves("R002-47")
 @BOTH
 async def test_nothing_of_the_servers_environment_reaches_a_command(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -68,6 +71,7 @@ async def test_nothing_of_the_servers_environment_reaches_a_command(
         assert "canary-17" not in result.text
 
 
+@pytest.mark.proves("R002-48")
 @BOTH
 async def test_at_its_timeout_everything_that_a_command_started_is_dead(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind, timeout=1) as box:
@@ -98,9 +102,18 @@ async def test_a_command_has_no_more_time_than_its_call(tmp_path: Path) -> None:
         assert "killed after" in result.text
 
 
+@pytest.mark.proves("R002-43", "R002-50")
+def test_the_settings_have_the_defaults_of_the_source_framework() -> None:
+    settings = Registry().config_type("source", "exec")()
+    assert (settings.timeout, settings.max_output_length) == (30, 10_000)
+    assert (settings.max_sessions, settings.finished_ttl, settings.max_output_chars) == (10, 600, 200_000)
+    assert (settings.workdir, settings.allowed_patterns, settings.denied_patterns) == ("workspace", (), ())
+
+
 # --- where it runs ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("R002-42")
 @BOTH
 async def test_a_command_starts_in_the_work_folder_or_a_folder_inside(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -187,6 +200,7 @@ async def test_without_a_wall_every_command_is_asked_about_and_the_question_says
         assert "no wall" in box.previews[0]
 
 
+@pytest.mark.proves("R002-107")
 async def test_commands_that_destroy_a_machine_are_refused_whatever_a_person_says(tmp_path: Path) -> None:
     async with rig(tmp_path, "wall") as box:
         for command in ("rm -rf /", "shutdown now", ":(){ :|:& };:"):
@@ -207,6 +221,7 @@ async def test_the_source_judges_again_when_it_runs_a_call(tmp_path: Path) -> No
         assert not (box.folder / "b").exists()
 
 
+@pytest.mark.proves("R002-107")
 async def test_the_operators_patterns_refuse_and_deny_wins(tmp_path: Path) -> None:
     async with rig(tmp_path, "wall", allowed_patterns=["ls", "cat "], denied_patterns=["secret"]) as box:
         assert (await box.exec("ls")).success

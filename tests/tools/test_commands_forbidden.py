@@ -171,6 +171,7 @@ NOT_REFUSED = (
 )
 
 
+@pytest.mark.proves("R002-44")
 @pytest.mark.parametrize("command", [command for commands in REFUSED.values() for command in commands])
 def test_a_command_that_destroys_the_machine_is_refused_in_every_spelling(command: str) -> None:
     assert forbidden(command)
@@ -181,6 +182,7 @@ def test_other_commands_are_not_refused(command: str) -> None:
     assert forbidden(command) == ""
 
 
+@pytest.mark.proves("R002-45")
 def test_denied_patterns_win_over_allowed_ones() -> None:
     patterns = Patterns(allowed=["git "], denied=["push"])
     assert patterns.refusal("git status") == ""
@@ -212,6 +214,7 @@ def test_a_denied_pattern_is_found_behind_quotes_and_wrappers(command: str) -> N
         "als",
     ],
 )
+@pytest.mark.proves("R002-45")
 def test_every_command_of_a_line_must_match_an_allowed_pattern(command: str) -> None:
     assert Patterns(allowed=["ls", "wc "]).refusal(command)
 

@@ -31,6 +31,7 @@ async def status(box: Rig, session_id: str) -> str:
 # --- starting and reading ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("R002-42", "R002-46", "R002-51")
 @BOTH
 async def test_a_command_in_the_background_gives_a_session_and_a_pid_at_once(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -43,6 +44,7 @@ async def test_a_command_in_the_background_gives_a_session_and_a_pid_at_once(tmp
         assert [(each["session_id"], each["command"]) for each in listed] == [(session["session_id"], "sleep 1001")]
 
 
+@pytest.mark.proves("R002-49", "R002-52")
 @BOTH
 async def test_a_poll_returns_only_new_output_and_drains_it(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -54,6 +56,7 @@ async def test_a_poll_returns_only_new_output_and_drains_it(tmp_path: Path, kind
         assert (await box.process("poll", session)).structured["output"] == ""
 
 
+@pytest.mark.proves("R002-52")
 @BOTH
 async def test_a_finished_session_keeps_its_output_until_it_is_polled(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -65,6 +68,7 @@ async def test_a_finished_session_keeps_its_output_until_it_is_polled(tmp_path: 
         assert "finished with exit code 4" in again.text
 
 
+@pytest.mark.proves("R002-52")
 @BOTH
 async def test_of_more_output_than_is_kept_the_newest_part_stays(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind, max_output_chars=1_000) as box:
@@ -93,6 +97,7 @@ def test_characters_are_joined_over_pieces_and_streams() -> None:
 # --- the other actions ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proves("R002-49")
 @BOTH
 async def test_a_killed_session_is_dead_with_everything_that_it_started(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:
@@ -116,6 +121,7 @@ async def test_closing_the_source_kills_all_sessions(tmp_path: Path, kind: str) 
         assert (await box.process("list")).structured["sessions"] == []
 
 
+@pytest.mark.proves("R002-52")
 async def test_write_needs_input_and_a_running_session(tmp_path: Path) -> None:
     async with rig(tmp_path) as box:
         session = await box.start("read line; echo $line")
@@ -127,6 +133,7 @@ async def test_write_needs_input_and_a_running_session(tmp_path: Path) -> None:
         assert "has finished" in late.text
 
 
+@pytest.mark.proves("R002-49", "R002-52")
 async def test_clear_refuses_a_running_session_and_forgets_a_finished_one(tmp_path: Path) -> None:
     async with rig(tmp_path) as box:
         running, finished = await box.start("sleep 1001"), await box.start("true")
@@ -161,6 +168,7 @@ async def test_one_session_more_than_allowed_is_refused_until_another_ends(tmp_p
         await box.start("sleep 1001")
 
 
+@pytest.mark.proves("R002-52")
 async def test_ten_sessions_may_run_and_the_eleventh_is_refused(tmp_path: Path) -> None:
     async with rig(tmp_path) as box:
         started = await asyncio.gather(*(box.exec("sleep 1001", background=True) for _ in range(15)))
@@ -189,6 +197,7 @@ class Done:
         )
 
 
+@pytest.mark.proves("R002-51")
 async def test_finished_sessions_disappear_after_their_time() -> None:
     now = [100.0]
     sessions = Sessions(most=10, finished_ttl=600, output_chars=100, clock=lambda: now[0])

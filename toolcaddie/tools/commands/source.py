@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypedDict, Unpack
 from pydantic import Field
 
 from toolcaddie.core.assessment import NOTHING, Assessment
+from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import SandboxError
 from toolcaddie.core.numbers import Positive, Seconds
 from toolcaddie.core.run import RunContext
@@ -36,6 +37,25 @@ _LAST = 0.5
 """The part of that which is kept free when a call has less time than the settings give it."""
 _LONGEST = 32_768
 """Characters of a command line."""
+
+
+_CATEGORY = Category(
+    name="commands",
+    description="Run shell commands in the workspace, also in the background.",
+    keywords=(
+        "command",
+        "shell",
+        "run",
+        "execute",
+        "process",
+        "program",
+        "install",
+        "build",
+        "test",
+        "comando",
+        "ejecutar",
+    ),
+)
 
 
 class CommandLimits(TypedDict, total=False):
@@ -76,6 +96,8 @@ class Commands(FunctionSource):
                     open_world=True,
                     untrusted=True,
                     timeout=settings.timeout + _GRACE,
+                    category="commands",
+                    hints=("bash", "terminal", "command line", "script", "git", "grep"),
                 ),
                 tool(
                     self._process,
@@ -84,8 +106,11 @@ class Commands(FunctionSource):
                     open_world=bool(rules.egress),
                     untrusted=True,
                     polling=True,
+                    category="commands",
+                    hints=("background", "session", "log", "stop", "stdin"),
                 ),
             ],
+            [_CATEGORY],
             claims=("exec", "process"),
         )
 
