@@ -202,6 +202,7 @@ async def test_finished_sessions_disappear_after_their_time() -> None:
     now = [100.0]
     sessions = Sessions(most=10, finished_ttl=600, output_chars=100, clock=lambda: now[0])
     session = await sessions.start(("ann",), "true", Done(), Command(argv=("true",)), only_reads=True)  # type: ignore[arg-type]
+    assert session is not None
     assert session.watch is not None
     await session.watch
     now[0] += 599

@@ -91,13 +91,12 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._starting = 0
 
-    @property
-    def is_full(self) -> bool:
-        """True if no further session may be started now."""
-        return self._starting + sum(session.is_running for session in self._sessions.values()) >= self._most
-
-    async def start(self, owner: Owner, text: str, sandbox: Sandbox, command: Command, *, only_reads: bool) -> Session:
-        """Starts a command. Ask `is_full` first. Raises `SandboxError` if it cannot be started."""
+    async def start(
+        self, owner: Owner, text: str, sandbox: Sandbox, command: Command, *, only_reads: bool
+    ) -> Session | None:
+        """Starts a command. Returns None if as many run already as may. Raises `SandboxError` if it cannot be started."""
+        if self._starting + sum(session.is_running for session in self._sessions.values()) >= self._most:
+            return None
         unread = Unread(self._output_chars)
         self._starting += 1
         try:

@@ -191,14 +191,14 @@ class Commands(FunctionSource):
         return result_of(outcome, plan, seconds=seconds, characters=self._settings.max_output_length)
 
     async def _started(self, plan: Plan, context: RunContext) -> ToolResult:
-        if self._sessions.is_full:
-            return failed(
-                "No further command can run in the background now. Kill or wait for a running session (tool process)."
-            )
         command = await self._command(plan, context, self._settings.session_seconds, stdin=None)
         session = await self._sessions.start(
             owner_of(context), plan.command, self._sandbox, command, only_reads=plan.only_reads
         )
+        if session is None:
+            return failed(
+                "No further command can run in the background now. Kill or wait for a running session (tool process)."
+            )
         return ToolResult(
             content=f"Session {session.id} was started, PID {session.running.pid}. "
             "Read its output with the tool process, action poll.",
