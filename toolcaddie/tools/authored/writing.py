@@ -27,8 +27,8 @@ _TYPES: Mapping[ToolType, str] = {
     ),
     "command": (
         "command: `source` is one program with its arguments, such as `grep -c -- {{pattern}} /usr/share/dict/words`. "
-        "{{name}} is the value of the parameter, always one argument or a part of one. There is no shell: no pipes, no variables, and "
-        "a value needs no quotes. Write `--` before values that may begin with '-'."
+        "{{name}} is the value of the parameter, always one argument or a part of one. There is no shell: no pipes, no "
+        "variables, and a value needs no quotes. Write `--` before values that may begin with '-'."
     ),
     "typescript": (
         "typescript: `source` is a module that exports a function `run`. It takes one object with the parameters and "
