@@ -242,6 +242,14 @@ class Authorship:
         await asyncio.to_thread(self.folder.note_change)
         log.info("tool_deleted", id=tool_id, tenant=tenant, by=None if by is None else by.id)
 
+    async def repair(self) -> None:
+        """Writes the sealed copies of decisions again where they are not those of the store, as after a crash."""
+        key = await self.records.sealing_key()
+        for stored in await self.records.list(None):
+            copy = await asyncio.to_thread(self.folder.read_state, stored.record.id)
+            if copy != sealed(stored.record, key):
+                await self._publish(stored.record)
+
     # --- the parts of a decision -----------------------------------------------------------------------------------------
 
     async def _approve(self, held: Held, by: Principal | None, note: str) -> AuthoredTool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -132,5 +132,3 @@ class AuthoredLimits:
     """Largest number of words of a command."""
     versions: int = 20
     """Approved states that are kept of each tool."""
-    names: frozenset[str] = field(default_factory=frozenset)
-    """Names of other tools that no new tool may have."""
