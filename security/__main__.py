@@ -17,8 +17,19 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, dojo, hostile, injections, programs, resumes, rogue_calls, serves, worlds
-from security import approvals, audit, commands, dojo, hostile, injections, programs, resumes, serves, worlds
+from security import (
+    approvals,
+    audit,
+    commands,
+    dojo,
+    hostile,
+    injections,
+    programs,
+    resumes,
+    rogue_calls,
+    serves,
+    worlds,
+)
 
 
 class Finding(Protocol):
