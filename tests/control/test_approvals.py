@@ -536,11 +536,11 @@ async def test_a_call_that_a_person_refused_is_a_denial() -> None:
 
 
 async def test_an_approver_answers_also_while_an_equal_question_waits_in_the_inbox() -> None:
-    class Later:
-        answers = [None, True]
+    answers = [None, True]
 
+    class Later:
         async def approve(self, approval: Approval) -> bool | None:
-            return self.answers.pop(0)
+            return answers.pop(0)
 
     runtime, paid, _ = payments(PAY_BOB, say("done"), approver=Later())
     assert (await runtime.run("pay bob", principal=ANN)).status == "pending"
