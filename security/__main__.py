@@ -30,6 +30,7 @@ from security import (
     serves,
     worlds,
 )
+from security import approvals, audit, dojo, files, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -106,6 +107,9 @@ def rogue_tools(options: Options) -> Sequence[Finding]:
 def commands_of_models(options: Options) -> Sequence[Finding]:
     """Runs dangerous commands under the shipped policy and as if approved, harmless ones, and some that never end."""
     return commands.attacked(options.corpora, quick=options.quick)
+def files_of_models(options: Options) -> Sequence[Finding]:
+    """Leads the file tools out of their folder by paths, links, devices and races, and asks for files with secrets."""
+    return files.attacked(options.corpora, quick=options.quick)
 
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
@@ -119,6 +123,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "dojo": injected_instructions,
     "rogues": rogue_tools,
     "commands": commands_of_models,
+    "files": files_of_models,
 }
 
 

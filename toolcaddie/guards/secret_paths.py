@@ -24,7 +24,7 @@ _OTHER_SYSTEMS = frozenset({"private", "host", "hostfs", "rootfs"})
 _COPY = re.compile(
     r"(?:~\d*~?|[ ._-](?:bak|backup|bck|bk|bkp|back|old|orig|original|save|saved|sav|sw[nopx]|tmp|temp|copy|prev|previous|"
     r"disabled|rpmsave|rpmnew|dpkg-\w+|ucf-\w+|gz|tgz|zip|tar|7z|bz2|xz|zst|rar|lz4|enc|gpg|asc|age|crypt|default|pub|\d{1,14})"
-    r"| ?\(\d+\)| - copy| copy \d+)\Z"
+    r"| ?\(\d+\)?| - copy| copy \d+)\Z"
 )
 _COPY_START = re.compile(r"(?:copy of |backup of |(?:backup|bak|old|copy)[ ._-]|\.?#)")
 _MOST_ENDINGS = 6
@@ -73,7 +73,7 @@ class _Index:
         self._names: dict[str, list[_Rule]] = {}
         self._endings: dict[str, list[_Rule]] = {}
         self._others: list[tuple[re.Pattern[str], _Rule]] = []
-        for rule in rules:
+        for rule in sorted(rules, key=lambda rule: -len(rule.parts)):  # the one that says most of a path comes first
             self._add(rule)
         self._any = re.compile("|".join(pattern.pattern for pattern, _ in self._others) or r"(?!)")
 
