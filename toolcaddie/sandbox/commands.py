@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
@@ -44,11 +42,11 @@ def _check_inside(kind: str, paths: Iterable[str]) -> None:
             raise SandboxError(f"the {kind} {path!r} must be a relative path without '..'")
 
 
-def environment(command: Command, *, work: str, files: str, temporary: str) -> dict[str, str]:
+def environment(command: Command, *, path: str, work: str, files: str, temporary: str) -> dict[str, str]:
     """Returns all variables that a command gets."""
     own = {name: translated(value, work=work, files=files) for name, value in command.env.items()}
     return {
-        "PATH": search_path(),
+        "PATH": path,
         "HOME": work,
         "LANG": "C.UTF-8",
         "TERM": "dumb",
@@ -57,18 +55,6 @@ def environment(command: Command, *, work: str, files: str, temporary: str) -> d
         FILES_VARIABLE: files,
         **own,
     }
-
-
-def search_path() -> str:
-    """Returns the folders in which programs are searched: those of the running interpreter, then those of the system."""
-    folders = [
-        os.path.join(sys.prefix, "bin"),
-        os.path.join(sys.base_prefix, "bin"),
-        "/usr/local/bin",
-        "/usr/bin",
-        "/bin",
-    ]
-    return ":".join(dict.fromkeys(folders))
 
 
 def translated(text: str, *, work: str, files: str) -> str:

@@ -123,13 +123,16 @@ class _Supervised:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b"k")
 
+    def check(self, ended: Ended, stderr: bytes) -> None:
+        """Does nothing: the supervisor says itself that a command cannot be started."""
+
     def used_memory(self) -> int:
         return memory_below(self.pid)
 
     async def ended(self) -> Ended:
         await self._closed
-        with open(self._status, "rb", buffering=0) as file:
-            status = file.read(_STATUS_BYTES)
+        status = os.read(self._status, _STATUS_BYTES)
+        os.close(self._status)
         os.close(self._control)
         await asyncio.to_thread(self._process.wait)
         match status.split():
@@ -149,7 +152,7 @@ class _Supervised:
 def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
     """Starts a command below a supervisor. Raises `OSError`."""
     paths = {"work": str(place.work), "files": str(place.files)}
-    env = environment(command, temporary=str(place.temporary), **paths)
+    env = environment(command, path=_search_path(), temporary=str(place.temporary), **paths)
     with contextlib.ExitStack() as child, contextlib.ExitStack() as own:
 
         def pipe(*, child_reads: bool) -> tuple[int, int]:
@@ -184,6 +187,12 @@ def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
         own.pop_all()
     pipes = Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
     return _Supervised(command.argv[0], process, control, status), pipes
+
+
+def _search_path() -> str:
+    """Returns the folders in which programs are searched: those of the running interpreter, then those of the system."""
+    folders = [f"{sys.prefix}/bin", f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+    return ":".join(dict.fromkeys(folders))
 
 
 def _limit(pid: int, limits: SandboxLimits) -> None:
