@@ -20,6 +20,7 @@ from toolcaddie.app.plugged import (
     sources_of,
     store_of,
 )
+from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.control.answers import SameAnswer
@@ -48,7 +49,7 @@ def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
     """Returns the services of this process that plugins may use."""
-    return Parts(store=store, emit=emit, bounds=settings.bounds)
+    return Parts(store=store, emit=emit, bounds=settings.bounds, sandbox=SandboxOnDemand(settings))
 
 
 def runtime_of(

@@ -3,11 +3,16 @@
     python -I -S warden.py SOCKET OUTER INNER
 
 SOCKET is the number of a socket of whole messages; OUTER and INNER are files with filters of system calls, for bubblewrap and for
-the command. A message is `run ID`, with six descriptors: the request (JSON, then the contents of files), the command's three
-standard streams, the pipe to report to, and the pipe on which bubblewrap waits before it starts the command; or `kill ID`; or `calm ID`, which lowers its priority; or
-`listen PID PORT`, with a socket over which a socket that listens in the network of that process is sent.
+the command. A message is one of these:
 
-It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last `{"ended": CODE, "oom": BOOL}`.
+    run ID           start a command. It comes with six descriptors: the request (JSON, then the contents of files), the command's
+                     three standard streams, the pipe to report to, and the pipe on which bubblewrap waits before the command
+    kill ID          kill it
+    calm ID          lower its priority
+    listen PID PORT  listen in the network of that process; comes with a socket over which the listening socket is sent
+
+It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last
+`{"ended": CODE, "oom": BOOL}`.
 
 A small process of its own, because forking the server would be slow and unsafe, and because the start of a command needs what the
 server does not: as root, a mount namespace in which a folder below a closed one can be shown, as property of the sandbox's user.
@@ -309,11 +314,9 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
         _launch(Request.read(request), filters, report, block, owner[0] if owner else None, root=root)
     except OSError as error:
         _report(report, {"error": str(error)})
-    except BaseException as error:  # a child of fork must not return into the warden's loop
+    except Exception as error:  # noqa: BLE001  this process must not return into the warden's loop
         _report(report, {"error": f"{type(error).__name__}: {error}"})
-    finally:
-        os._exit(1)
-    raise AssertionError
+    os._exit(1)
 
 
 def _close_others(kept: int) -> None:
@@ -369,7 +372,7 @@ def _memory_file(data: bytes) -> int:
 
 
 class Stage:
-    """Shows folders at short paths that the sandbox's user can reach, although their own paths may lead through closed folders."""
+    """Shows folders at paths that the sandbox's user can reach, although their own may lead through closed folders."""
 
     def __init__(self, request: Request, owner: int | None) -> None:
         shown = [each for each in request.arguments if not isinstance(each, str) and "show" in each]
