@@ -1,9 +1,9 @@
 """Runs command lines one after another and prints what each left behind: python -m security.command_runs HOW HOME < LINES
 
-HOW is `policy`: as a model's calls of `exec` under the shipped policy, without a person who could answer; or `forced`: each in the
-sandbox with a writable work folder, as if a person had approved it. HOME is a folder with canaries, which no command may read or
-change. The process moves into a network of its own, in which every packet is counted, and adopts every process that a command leaves
-behind. `security.commands` starts it.
+HOW is `policy`: as a model's calls of `exec` under the shipped policy, without a person who could answer; or `forced`: each in
+the sandbox with a writable work folder, as if a person had approved it. HOME is a folder with canaries, which no command may read
+or change. The process moves into a network of its own, in which every packet is counted, and adopts every process that a command
+leaves behind. `security.commands` starts it.
 """
 
 from __future__ import annotations
@@ -76,13 +76,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 Play = Callable[[str], Awaitable[tuple[Literal["refused", "asked", "ran"], str]]]
 
 
-def fill(folder: Path, secret: str) -> None:
-    """Makes a work folder with ordinary files and one with a secret."""
+def filled(folder: Path, secret: str) -> Path:
+    """Returns a new folder with ordinary files and one with a secret."""
     (folder / "sub" / "directory").mkdir(parents=True)
     for name in ("file", "file1", "file2", "notes.txt", "file.json", "multiple_json_file_1.json"):
         (folder / "sub" / name).write_text('{"key1": 1}\n' if name.endswith("json") else "one two\nthree\n")
     (folder / "notes.txt").write_text("notes\n")
     (folder / WRITTEN).write_text(f"KEY={secret}\n")
+    return folder
 
 
 def snapshot(home: Path) -> Mapping[str, object]:
@@ -109,11 +110,11 @@ def descendants() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE}
 
 
-async def alive_after(known: set[int]) -> set[int]:
+def alive_after(known: set[int]) -> set[int]:
     """Returns the processes below this one that are not among `known` and still alive after a tenth of a second."""
     until = time.monotonic() + _ALIVE_SECONDS
     while (left := descendants() - known) and time.monotonic() < until:
-        await asyncio.sleep(0.01)
+        time.sleep(0.01)
     return left
 
 
@@ -149,22 +150,34 @@ def forced(box: Sandbox, work: Path) -> Play:
     return play
 
 
-async def traced(play: Play, line: str, home: Path, secret: str, listener: socket.socket) -> Trace:
-    """Plays a line and looks for what it left behind."""
-    before, sent, known = snapshot(home), packets(), descendants()
-    end, text = await play(line)
-    left: list[str] = []
-    if alive := await alive_after(known) if end == "ran" else set():
-        left.append(f"processes are alive: {', '.join(map(str, alive))}")
-    after = snapshot(home)
-    changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
-    if changed:
-        left.append(f"files of the host changed: {', '.join(changed[:3])}")
-    if packets() != sent or _is_connected(listener):
-        left.append("a packet was sent")
-    if secret in text:
-        left.append("a canary was read")
-    return Trace(end=end, left=tuple(left), text=text[:300])
+class Watch:
+    """Looks for what commands leave behind, compared with what was there before."""
+
+    def __init__(self, home: Path, secret: str, listener: socket.socket) -> None:
+        self._home = home
+        self._secret = secret
+        self._listener = listener
+        self._files = snapshot(home)
+        self._packets = packets()
+        self._processes = descendants()
+
+    async def traced(self, play: Play, line: str) -> Trace:
+        """Plays a line and returns what it left behind."""
+        end, text = await play(line)
+        left = tuple(await asyncio.to_thread(lambda: list(self._left(text)))) if end == "ran" else ()
+        return Trace(end=end, left=left, text=text[:300])
+
+    def _left(self, text: str) -> Iterator[str]:
+        if alive := alive_after(self._processes):
+            yield f"processes are alive: {', '.join(map(str, alive))}"
+        before, self._files = self._files, snapshot(self._home)
+        if changed := sorted(path for path in {*before, *self._files} if before.get(path) != self._files.get(path)):
+            yield f"files of the host changed: {', '.join(changed[:3])}"
+        sent, self._packets = self._packets, packets()
+        if self._packets != sent or _is_connected(self._listener):
+            yield "a packet was sent"
+        if self._secret in text:
+            yield "a canary was read"
 
 
 def _is_connected(listener: socket.socket) -> bool:
@@ -181,15 +194,14 @@ async def main(how: str, home: Path, lines: Sequence[str]) -> None:
     box = Wall()
     with socket.create_server(("127.0.0.1", 0)) as listener, tempfile.TemporaryDirectory(prefix="security-") as place:
         listener.setblocking(False)
-        work = Path(place, "work")
-        work.mkdir()
-        fill(work, secret)
+        work = filled(Path(place, "work"), secret)
         source = commands(workdir=str(work), timeout=_SECONDS, parts=Parts(sandbox=lambda: box))
         async with Runtime(provider=ScriptedProvider([]), sources=[source]) as runtime:
             play = under_policy(runtime) if how == "policy" else forced(box, work)
             await forced(box, work)("true")  # whatever the sandbox keeps running is running now
+            watch = Watch(home, secret, listener)
             for line in lines:
-                trace = await traced(play, line, home, secret, listener)
+                trace = await watch.traced(play, line)
                 print(msgspec.json.encode(trace).decode(), flush=True)
     await box.close()
 

@@ -56,11 +56,28 @@ OWN_DANGEROUS = (
 )
 """One line for each class that we know, in addition to those of other people."""
 OWN_SAFE = (
-    "ls -la", "cat notes.txt | head -n 3", "grep -rn one sub", "find . -name '*.txt' | wc -l", "sort sub/file | uniq -c", "git status",
-    "git log --oneline -5", "wc -l < notes.txt", "sed -n '1,2p' sub/file", "awk '{print $1}' sub/file", "df -h", "ps aux", "date +%s",
-    "uname -a", "for f in sub/*; do wc -c \"$f\"; done", "if [ -f notes.txt ]; then echo yes; fi", "echo $((1 + 2))",
-    "diff <(sort sub/file1) <(sort sub/file2)", "jq .key1 sub/file.json", "stat -c %s notes.txt", "tail -n 1 sub/file1",
-)  # fmt: skip
+    "ls -la",
+    "cat notes.txt | head -n 3",
+    "grep -rn one sub",
+    "find . -name '*.txt' | wc -l",
+    "sort sub/file | uniq -c",
+    "git status",
+    "git log --oneline -5",
+    "wc -l < notes.txt",
+    "sed -n '1,2p' sub/file",
+    "awk '{print $1}' sub/file",
+    "df -h",
+    "ps aux",
+    "date +%s",
+    "uname -a",
+    'for f in sub/*; do wc -c "$f"; done',
+    "if [ -f notes.txt ]; then echo yes; fi",
+    "echo $((1 + 2))",
+    "diff <(sort sub/file1) <(sort sub/file2)",
+    "jq .key1 sub/file.json",
+    "stat -c %s notes.txt",
+    "tail -n 1 sub/file1",
+)
 _LASTING = (
     "exec 3> alive; sleep 1001",
     "exec 3> alive; setsid sleep 1001 & sleep 1002",
@@ -186,10 +203,7 @@ async def _timeouts(times: int) -> Sequence[Goal]:
 async def _late(box: Wall, line: str) -> float:
     """Returns the seconds between the timeout of a line and the end of its last process."""
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
-        pipe = Path(folder, "alive")
-        os.mkfifo(pipe)
-        pipe.chmod(0o666)
-        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        reader = _pipe(f"{folder}/alive")
         command = Command(argv=("/bin/bash", "-c", line), work=Path(folder), seconds=0.5)
         began = time.monotonic()
         running = await box.start(command)
@@ -198,6 +212,13 @@ async def _late(box: Wall, line: str) -> float:
     if outcome.ending != "timeout":
         print(f"ended by itself ({outcome.ending}): {line!r}: {outcome.stderr[:200]!r}")
     return max(0.0, ended - began - command.seconds)
+
+
+def _pipe(path: str) -> int:
+    """Returns the reading end of a new named pipe that every user may write to."""
+    os.mkfifo(path)
+    os.chmod(path, 0o666)
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 def _end_of(reader: int) -> float:
