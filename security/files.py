@@ -142,8 +142,8 @@ OWN_ORDINARY = (
 )
 """Ordinary files of projects, some of which speak of secrets."""
 _ROUNDS = 1_000_000
-_TIMED = 2_000
-_TRIES = 5
+_TIMED = 500
+_TRIES = 20
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
