@@ -31,6 +31,7 @@ from security import (
     worlds,
 )
 from security import approvals, audit, dojo, files, hostile, injections, programs, resumes, serves, worlds
+from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, ssrf, worlds
 
 
 class Finding(Protocol):
@@ -110,6 +111,9 @@ def commands_of_models(options: Options) -> Sequence[Finding]:
 def files_of_models(options: Options) -> Sequence[Finding]:
     """Leads the file tools out of their folder by paths, links, devices and races, and asks for files with secrets."""
     return files.attacked(options.corpora, quick=options.quick)
+def addresses_inside(options: Options) -> Sequence[Finding]:
+    """Fetches addresses, names and redirects that lead inside, and harmless ones."""
+    return ssrf.attacked(options.corpora, quick=options.quick)
 
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
@@ -124,6 +128,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "rogues": rogue_tools,
     "commands": commands_of_models,
     "files": files_of_models,
+    "ssrf": addresses_inside,
 }
 
 

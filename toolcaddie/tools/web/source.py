@@ -101,8 +101,8 @@ class WebSource:
             await self._provider.close()
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        rate = self._rates[tool.name]
-        if not rate.allows(context.principal.owner):
+        rate = self._rates.get(tool.name)
+        if rate is not None and not rate.allows(context.principal.owner):
             return failed(f"{tool.name} may be called {rate.per_minute} times per minute; wait before the next call")
         return await self._functions.call_tool(tool, arguments, context)
 
