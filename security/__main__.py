@@ -17,7 +17,7 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, worlds
+from security import approvals, audit, authored, dojo, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -88,6 +88,11 @@ def obeyed_texts(options: Options) -> Sequence[Finding]:
     return injections.attacked(options.corpora, quick=options.quick)
 
 
+def tools_of_bots(options: Options) -> Sequence[Finding]:
+    """Writes hostile tools, shows and runs them, fills commands with hostile values, and changes approved tools."""
+    return authored.attacked(options.corpora, quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
@@ -97,6 +102,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "worlds": hidden_tools,
     "injections": obeyed_texts,
     "dojo": injected_instructions,
+    "authored": tools_of_bots,
 }
 
 
