@@ -32,6 +32,7 @@ from security import (
 )
 from security import approvals, audit, dojo, files, hostile, injections, programs, resumes, serves, worlds
 from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, ssrf, worlds
+from security import approvals, audit, authored, dojo, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -114,6 +115,9 @@ def files_of_models(options: Options) -> Sequence[Finding]:
 def addresses_inside(options: Options) -> Sequence[Finding]:
     """Fetches addresses, names and redirects that lead inside, and harmless ones."""
     return ssrf.attacked(options.corpora, quick=options.quick)
+def tools_of_bots(options: Options) -> Sequence[Finding]:
+    """Writes hostile tools, shows and runs them, fills commands with hostile values, and changes approved tools."""
+    return authored.attacked(options.corpora, quick=options.quick)
 
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
@@ -129,6 +133,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "commands": commands_of_models,
     "files": files_of_models,
     "ssrf": addresses_inside,
+    "authored": tools_of_bots,
 }
 
 
