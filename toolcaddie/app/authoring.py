@@ -17,8 +17,8 @@ _TYPE = "authored"
 
 
 def authorship_of(settings: Settings, parts: Parts) -> Authorship:
-    """Returns the service over the folder that the settings name for the source `authored`, or over the default folder. `parts` needs
-    a store. Raises `ConfigError`."""
+    """Returns the service over the folder that the settings name for the source `authored`; otherwise over the default folder.
+    `parts` needs a store. Raises `ConfigError`."""
     try:
         options = convert(_config_of(settings) or {}, AuthoredOptions)
     except ValidationError as error:
