@@ -131,6 +131,7 @@ def line_values(name: str) -> Iterable[str]:
         *("::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1"),
         *("64:ff9b:1::a9fe:a9fe", "100::1", "2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:db8::1"),
         *("2002:7f00:1::", "3fff::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0", "fec0::1", "ff02::1"),
+        *("100:0:0:1::1", "5f00::", "3fff:fff::1", "2001:1ff::1", "255.255.255.254", "0.255.255.255", "192.0.0.8"),
         *("2a00:1450::5efe:127.0.0.1", "2a00:1450::200:5efe:10.0.0.1", "5f00::1", "nonsense", ""),
     ],
 )
@@ -218,7 +219,7 @@ async def test_a_name_that_changes_its_answer_between_two_looks_is_judged_at_eac
         names = Names({"rebind.test": [[PUBLIC], ["127.0.0.1"]]})
         async with guarded_client(resolver=names, open_socket=wire) as client:
             assert (await client.fetch("http://rebind.test/")).body == b"fine"
-            client._session.connector.clear_dns_cache()
+            client._public.connector.clear_dns_cache()
             with pytest.raises(OutboundError, match="loopback"):
                 await client.fetch("http://rebind.test/")
     assert wire.addresses == [PUBLIC]
@@ -352,7 +353,7 @@ async def test_no_hostile_url_reaches_an_address_inside() -> None:
             wire = Wire(port)
             async with guarded_client(resolver=Names(names), open_socket=wire) as client:
                 for _ in range(3):  # a name may answer otherwise the next time
-                    client._session.connector.clear_dns_cache()
+                    client._public.connector.clear_dns_cache()
                     try:
                         await client.fetch(url)
                     except OutboundError:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
+from toolcaddie.app.box import names_source
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.parts import Parts
@@ -17,10 +18,10 @@ _TYPE = "authored"
 
 
 def authorship_of(settings: Settings, parts: Parts) -> Authorship:
-    """Returns the service over the folder that the settings name for the source `authored`; otherwise over the default folder.
-    `parts` needs a store. Raises `ConfigError`."""
+    """Returns the service over the folder that the settings name for the source `authored`, or over the default folder. `parts`
+    needs a store. Raises `ConfigError`."""
     try:
-        options = convert(_config_of(settings) or {}, AuthoredOptions)
+        options = convert(_config_of(settings), AuthoredOptions)
     except ValidationError as error:
         raise ConfigError(f"source {_TYPE!r}: {error}") from error
     return authorship(parts=parts, **options)
@@ -28,12 +29,12 @@ def authorship_of(settings: Settings, parts: Parts) -> Authorship:
 
 def writes_tools(settings: Settings) -> bool:
     """Returns True if the settings have the source `authored`, so that bots may write tools."""
-    return _config_of(settings) is not None
+    return names_source(settings, _TYPE)
 
 
-def _config_of(settings: Settings) -> Mapping[str, Any] | None:
-    """Returns the settings of the source without those that arrange its tools; None: there is no such source."""
+def _config_of(settings: Settings) -> Mapping[str, Any]:
+    """Returns the settings of the source without those that arrange its tools."""
     for part in settings.source:
         if part.type == _TYPE:
             return {key: value for key, value in part.config.items() if key not in Arrangement.__struct_fields__}
-    return {} if _TYPE in settings.catalogs else None
+    return {}

@@ -19,11 +19,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.guards import supervisor
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact, SandboxLimits
-from toolcaddie.sandbox.commands import checked, environment, translated
+from toolcaddie.sandbox.commands import Most, allowed, environment, translated
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -41,7 +42,8 @@ class Plain:
     name = "plain"
     holds = False
 
-    def __init__(self) -> None:
+    def __init__(self, most: Most | None = None) -> None:
+        """`most`: the most that any command may use."""
         if sys.platform != "linux" or not sys.executable:
             raise ConfigError("commands run on Linux only: elsewhere, the processes that they start might survive them")
         log.warning(
@@ -50,13 +52,14 @@ class Plain:
             meaning="commands run with all permissions of this process",
             remedy='install bubblewrap and set type = "wall" in [sandbox]',
         )
+        self._most = most or Most()
         self._running: set[Running] = set()
 
     async def run(self, command: Command) -> Outcome:
         return await run_to_end(await self.start(command))
 
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Running:
-        checked(command)
+        command = allowed(command, self._most)
         place = _Place(command)
         try:
             processes, pipes = _started(command, place)
@@ -123,13 +126,16 @@ class _Supervised:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._control, b"k")
 
+    def check(self, ended: Ended, stderr: bytes) -> None:
+        """Does nothing: the supervisor says itself that a command cannot be started."""
+
     def used_memory(self) -> int:
         return memory_below(self.pid)
 
     async def ended(self) -> Ended:
         await self._closed
-        with open(self._status, "rb", buffering=0) as file:
-            status = file.read(_STATUS_BYTES)
+        status = os.read(self._status, _STATUS_BYTES)
+        os.close(self._status)
         os.close(self._control)
         await asyncio.to_thread(self._process.wait)
         match status.split():
@@ -149,7 +155,7 @@ class _Supervised:
 def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
     """Starts a command below a supervisor. Raises `OSError`."""
     paths = {"work": str(place.work), "files": str(place.files)}
-    env = environment(command, temporary=str(place.temporary), **paths)
+    env = environment(command, path=_search_path(), temporary=str(place.temporary), **paths)
     with contextlib.ExitStack() as child, contextlib.ExitStack() as own:
 
         def pipe(*, child_reads: bool) -> tuple[int, int]:
@@ -186,6 +192,12 @@ def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
     return _Supervised(command.argv[0], process, control, status), pipes
 
 
+def _search_path() -> str:
+    """Returns the folders in which programs are searched: those of the running interpreter, then those of the system."""
+    folders = [f"{sys.prefix}/bin", f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+    return ":".join(dict.fromkeys(folders))
+
+
 def _limit(pid: int, limits: SandboxLimits) -> None:
     """Limits a supervisor, which has yet to load, and so the command that it starts."""
     for kind, most in (
@@ -199,6 +211,6 @@ def _limit(pid: int, limits: SandboxLimits) -> None:
         resource.prlimit(pid, kind, (most, most))
 
 
-def plain() -> Plain:
-    """Returns a sandbox that protects nothing."""
-    return Plain()
+def plain(**most: Unpack[Most]) -> Plain:
+    """Returns a sandbox that protects nothing. Its settings are the most that any command may use."""
+    return Plain(most)

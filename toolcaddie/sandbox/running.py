@@ -46,6 +46,10 @@ class Processes(Protocol):
         """Returns when all processes are dead. Raises `SandboxError` if the command could not be started or watched."""
         ...
 
+    def check(self, ended: Ended, stderr: bytes) -> None:
+        """Raises `SandboxError` if the command has never begun."""
+        ...
+
     def kill(self) -> None:
         """Begins to kill all processes. It may be called at any time."""
         ...
@@ -124,6 +128,8 @@ class Running:
             seconds = time.monotonic() - self._started
             self._close()
         ending = "memory" if ended.out_of_memory else self._ending or "exited"
+        if ending == "exited":
+            self._processes.check(ended, self._stderr.data)
         return Outcome(
             exit_code=ended.code if ending == "exited" else None,
             stdout=self._stdout.data,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from toolcaddie.tools.authored.files import (
     files_of,
     meta_of,
 )
-from toolcaddie.tools.authored.folder import ToolFolder
+from toolcaddie.tools.authored.folder import ToolFolder, new_id
 from toolcaddie.tools.authored.records import Record, Records, Stored, sealed
 from toolcaddie.tools.authored.shelf import Held, Shelf, new_record, tool_of, unknown
 from toolcaddie.tools.authored.values import (
@@ -86,7 +85,8 @@ class Authorship:
         definition = checked(definition, self.limits)
         _refuse(findings_of(definition))
         _refuse_missing(definition)
-        now, tool_id = self._clock(), f"tool_{uuid.uuid4().hex}"
+        now = self._clock()
+        tool_id = new_id(now)
         meta = Meta(
             id=tool_id,
             tenant=author.principal.tenant,

@@ -78,17 +78,18 @@ def definition_of(files: Files, limits: AuthoredLimits) -> Definition:
         source = files.source.decode()
     except UnicodeDecodeError as error:
         raise RequestError(f"the source is not UTF-8: {error.reason} at byte {error.start}", code="broken") from error
-    return checked(
-        Definition(
-            name=meta.name,
-            description=meta.description,
-            type=meta.type,
-            source=source,
-            parameters=meta.parameters,
-            scope=meta.scope,
-        ),
-        limits,
+    if meta.type == "command" and not source.startswith("["):
+        raise RequestError("tool.json is no JSON list of words", code="broken")
+    definition = Definition(
+        name=meta.name,
+        description=meta.description,
+        type=meta.type,
+        source=source,
+        parameters=meta.parameters,
+        scope=meta.scope,
     )
+    checked(definition, limits)
+    return definition  # with the source to the byte, as a reader must see it
 
 
 def checked(definition: Definition, limits: AuthoredLimits) -> Definition:

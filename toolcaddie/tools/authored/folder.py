@@ -5,7 +5,7 @@
     <id>/versions/<number>/meta.json ...   approved states
     changed                                replaced after every change
 
-Names of folders are ids that this program made; anything else is reported and never opened. Links are not followed. A file is
+Names of folders are ids of this program; anything else is reported and never opened. Links are not followed. A file is
 written beside its place, synced and renamed, so that a reader finds the old one or the new one.
 """
 
@@ -32,6 +32,11 @@ _TEMPORARY = ".new-"
 
 Signature = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change of each file of a tool; another one if anything was written."""
+
+
+def new_id(now: float) -> str:
+    """Returns an id for a tool that is written now. Ids have the order of time, so that tools keep their places."""
+    return f"tool_{int(now * 1_000_000) & 0xFFFFFFFFFFFFFF:014x}{secrets.token_hex(9)}"
 
 
 class ToolFolder:

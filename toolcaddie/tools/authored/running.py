@@ -70,9 +70,9 @@ def command_of(definition: Definition, arguments: Mapping[str, Any], limits: Aut
     )
 
 
-def missing(type: ToolType) -> str:  # noqa: A002
+def missing(of: ToolType) -> str:
     """Returns what this machine lacks to run tools of a type; empty: nothing."""
-    if type != "typescript":
+    if of != "typescript":
         return ""
     path, version = _node()
     needed = ".".join(map(str, _NODE_NEEDED))

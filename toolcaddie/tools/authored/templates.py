@@ -17,10 +17,8 @@ import msgspec
 from toolcaddie.core.errors import RequestError
 
 PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_OPERATORS = frozenset(
-    {"|", "||", "&", "&&", ";", ";;", ">", ">>", "<", "<<", "<<<", "2>", "2>&1", "&>", ">&2", "1>&2"}
-)
-"""What a shell would read as an operator if it is a word of its own."""
+_OPERATORS = "|&;<>"
+"""What a shell would read as an operator, outside of quotes."""
 _LONGEST = 100_000
 """Largest number of bytes of one argument; Linux takes 131,072."""
 _OPTIONS_EVERYWHERE = frozenset({"dd", "expr", "find", "ps", "tar", "test", "["})
@@ -65,9 +63,10 @@ def _split(text: str) -> list[str]:
     try:
         # A placeholder with spaces in it is still one piece of a word.
         words = shlex.split(PLACEHOLDER.sub(lambda match: "{{" + match[1] + "}}", text))
+        pieces = list(shlex.shlex(text, posix=False, punctuation_chars=_OPERATORS))  # quoted pieces keep their quotes
     except ValueError as error:
         raise _refusal(f"the command cannot be split into words: {error}") from error
-    if operators := [word for word in words if word in _OPERATORS]:
+    if operators := [piece for piece in pieces if set(piece) <= set(_OPERATORS)]:
         raise _refusal(
             f"no shell reads the command, so {operators[0]!r} would be an argument like any other; write a tool of type python, "
             "or a JSON list of words if you mean the characters themselves"

@@ -16,22 +16,24 @@ from toolcaddie.tools.authored.values import Author, AuthoredTool, Definition, T
 
 NAME = "create_tool"
 _INTRODUCTION = (
-    "Writes a new tool. It cannot be called before a person has read and approved it, so tell the user that it waits. It runs alone "
-    "in a sandbox: no network, no files but its own empty folder, the standard library only, 30 seconds."
+    "Writes a new tool. It cannot be called before a person has read and approved it, so tell the user that it waits. It "
+    "runs alone in a sandbox: no network, no files but its own empty folder, the standard library only, 30 seconds."
 )
 _TYPES: Mapping[ToolType, str] = {
     "python": (
-        "python: `source` is a file with a function `run`, whose parameters are those of the schema. It returns the result as text "
-        "or JSON, or {'success': bool, 'content': ...}; an exception is a failure. Example: def run(text): return len(text.split())"
+        "python: `source` is a file with a function `run`, whose parameters are those of the schema. It returns the result "
+        "as text or JSON, or {'success': bool, 'content': ...}; an exception is a failure. "
+        "Example: def run(text): return len(text.split())"
     ),
     "command": (
-        "command: `source` is one program with its arguments, such as `grep -c -- {{pattern}} /etc/services`. {{name}} is the value "
-        "of the parameter, always one argument or a part of one. There is no shell: no pipes, no variables, and a value needs no "
-        "quotes. Write `--` before values that may begin with '-'."
+        "command: `source` is one program with its arguments, such as `grep -c -- {{pattern}} /usr/share/dict/words`. "
+        "{{name}} is the value of the parameter, always one argument or a part of one. There is no shell: no pipes, no "
+        "variables, and a value needs no quotes. Write `--` before values that may begin with '-'."
     ),
     "typescript": (
-        "typescript: `source` is a module that exports a function `run`. It takes one object with the parameters and returns the "
-        "result as text or JSON, or {success, content}. Only types that can be taken out are allowed, and no imports."
+        "typescript: `source` is a module that exports a function `run`. It takes one object with the parameters and "
+        "returns the result as text or JSON, or {success, content}. Only types that can be taken out are allowed, and no "
+        "imports."
     ),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from toolcaddie.tools.authored.values import Finding
 
-_FIELD = re.compile(r"\{[^{}\s]*[.\[][^{}]*\}")
+_FIELD = re.compile(r"\{[^{}\s:!]*[.\[][^{}]*\}")
 """A field of `str.format` that reads an attribute or an item."""
 _INNER = re.compile(r"__\w+|\b(gi|cr|ag|tb|f|co)_(frame|back|globals|builtins|code|next)\b|\bfunc_globals\b")
 _CODE = re.compile(
