@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from toolcaddie.tools.authored.values import AuthoredTool, Finding, Review
+
+_KINDS: Mapping[str, Literal["added", "removed", "place"]] = {"+": "added", "-": "removed", "@": "place"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,14 @@ class ParameterRow:
     """Everything else that its schema says, as JSON; empty: nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffLine:
+    """A line of a unified diff."""
+
+    kind: Literal["added", "removed", "place", "same"]
+    text: str
+
+
 def source_lines(review: Review) -> Sequence[SourceLine]:
     """Returns the lines of the source with their findings. A finding beyond the last line stands there, so that none is
     lost."""
@@ -49,6 +59,14 @@ def source_lines(review: Review) -> Sequence[SourceLine]:
 def general_findings(review: Review) -> Sequence[Finding]:
     """Returns the findings about the whole tool."""
     return [finding for finding in review.findings if finding.line < 1]
+
+
+def diff_lines(diff: str) -> Sequence[DiffLine]:
+    """Returns the lines of a unified diff. The first two lines name the two states."""
+    lines = diff.removesuffix("\n").split("\n") if diff else []
+    return [
+        DiffLine(kind="place" if at < 2 else _KINDS.get(line[:1], "same"), text=line) for at, line in enumerate(lines)
+    ]
 
 
 def parameter_rows(schema: Mapping[str, Any]) -> Sequence[ParameterRow]:

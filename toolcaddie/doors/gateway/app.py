@@ -100,8 +100,9 @@ def create_app(
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
-    by path, such as the MCP door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: bots write
-    none, and there are no paths about them. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the limits of keys.
+    by path, such as the MCP door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: no paths
+    are about them. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the
+    limits of keys.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)

@@ -6,11 +6,18 @@ from collections.abc import Iterator
 
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import local_time
-from toolcaddie.doors.tool_sheets import ParameterRow, asker_text, general_findings, parameter_rows, source_lines
+from toolcaddie.doors.tool_sheets import (
+    ParameterRow,
+    asker_text,
+    diff_lines,
+    general_findings,
+    parameter_rows,
+    source_lines,
+)
 from toolcaddie.tools.authored.values import AuthoredTool, Finding, Review
 from toolcaddie.util.text import visible_code
 
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_COLOURS = {"added": "green", "removed": "red", "place": "cyan"}
 
 
 def print_review(review: Review, *, err: bool = False) -> None:
@@ -35,8 +42,8 @@ def print_review(review: Review, *, err: bool = False) -> None:
 
 def print_diff(diff: str, *, err: bool = False) -> None:
     """Prints a unified diff in colours."""
-    for line in diff.removesuffix("\n").split("\n"):
-        echo(visible_code(line), err=err, fg=_STYLES.get(line[:1]))
+    for line in diff_lines(diff):
+        echo(visible_code(line.text), err=err, fg=_COLOURS.get(line.kind))
 
 
 def _facts(review: Review) -> Iterator[tuple[str, str]]:
