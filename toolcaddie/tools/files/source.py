@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -205,10 +206,8 @@ class FileTools:
             return Assessment(refusal=_printable(str(error)))
 
     def _judged_read(self, folders: Folders, path: str, **rest: Any) -> Assessment:
-        try:
+        with suppress(FolderPathError):  # its names are listed
             folders.reading.check(path)
-        except FolderPathError:
-            return NOTHING
         return NOTHING
 
     def _judged_write(self, folders: Folders, path: str, content: str, append: bool = False) -> Assessment:
