@@ -37,19 +37,8 @@ _CATEGORY = Category(
     name="files",
     description="Read, write and edit files in the workspace.",
     keywords=(
-        "file",
-        "folder",
-        "directory",
-        "read",
-        "write",
-        "edit",
-        "save",
-        "append",
-        "note",
-        "document",
-        "text",
-        "archivo",
-        "arquivo",
+        *("file", "folder", "directory", "workspace", "archivo", "carpeta"),
+        *("arquivo", "pasta", "fichier", "dossier", "datei", "ordner"),
     ),
 )
 
