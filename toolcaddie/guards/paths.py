@@ -13,6 +13,8 @@ import errno
 import os
 import secrets
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +31,9 @@ from toolcaddie.guards.openat2 import (
     rename,
 )
 
+if sys.platform != "win32":
+    import fcntl
+
 Refuse = Callable[[str], str | None]
 """Returns why a path relative to the folder is refused, or None. It is asked about the path as it was written and about the
 real one."""
@@ -39,7 +44,9 @@ _FOLDER_MODE = 0o750
 _MOST_FOLDERS = 32
 """The largest number of folders of a path that are made for one file."""
 _LONGEST = 4_000
-_RESTORES = 8
+_LOCK_SECONDS, _LOCK_PAUSE = 2.0, 0.0005
+_LOOKS = 8
+"""The number of times that a path is looked up, if its file is replaced by others meanwhile."""
 _NO_SUCH_RENAME = (errno.EINVAL, errno.ENOSYS)
 
 
@@ -128,15 +135,10 @@ class Folder:
 
     def write(self, path: str, data: bytes) -> str:
         """Makes a file, or replaces its whole content, and makes missing folders. Returns the real path. Raises `PathError`."""
-        with self._explained(path), self._base() as base, self._place(base, self._inner(path)) as place:
-            temporary = _temporary(place, data)
-            try:
-                os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-            except OSError:
-                os.unlink(temporary, dir_fd=place.folder)
-                raise
-            os.fsync(place.folder)
-            return place.path
+        for _ in range(_LOOKS):
+            with suppress(ChangedFileError):
+                return self._written(path, data)
+        return self._written(path, data)
 
     def replace(self, path: str, data: bytes, *, before: bytes | None) -> str:
         """Replaces the content of a file that still has the content `before`; None: makes a file that does not exist.
@@ -152,10 +154,11 @@ class Folder:
                 raise _changed(path)
             temporary = _temporary(place, data)
             try:
-                if before is None:
-                    _take_name(place, temporary, path)
-                else:
-                    _exchange_if(place, temporary, before, path)
+                with _locked(place):
+                    if before is None:
+                        _take_name(place, temporary, path)
+                    else:
+                        _exchange_if(place, temporary, before, path)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=place.folder)
@@ -183,6 +186,18 @@ class Folder:
                 os.close(target)
 
     # --- steps ---------------------------------------------------------------------------------------------------------
+
+    def _written(self, path: str, data: bytes) -> str:
+        with self._explained(path), self._base() as base, self._place(base, self._inner(path)) as place:
+            temporary = _temporary(place, data)
+            try:
+                with _locked(place):
+                    os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+            except OSError:
+                os.unlink(temporary, dir_fd=place.folder)
+                raise
+            os.fsync(place.folder)
+            return place.path
 
     def _shown(self, folder: str, entries: Iterator[os.DirEntry[str]], most: int) -> Iterator[str]:
         for number, entry in enumerate(entries):
@@ -230,16 +245,14 @@ class Folder:
     def _target(self, base: int, inner: str) -> Iterator[tuple[int, str]]:
         """Opens a path so that it can be looked at but not read, and yields it with its real path. Raises `PathError` unless it
         is a regular file with one name, and not a refused one."""
-        target = open_beneath(base, inner, os.O_PATH, resolve=_INSIDE)
+        target, real, status = _looked_up(base, inner)
         try:
-            status = os.fstat(target)
             if stat.S_ISDIR(status.st_mode):
                 raise FolderPathError(f"{inner} is a folder")
             if not stat.S_ISREG(status.st_mode):
                 raise PathError(f"{inner} is not a regular file but a device, pipe or socket")
             if status.st_nlink != 1:
                 raise PathError(f"{inner} has more than one name (hard links), of which others may lie outside")
-            real = _real(base, target)
             self._check_name(real)
             yield target, real
         finally:
@@ -353,6 +366,22 @@ def read_up_to(descriptor: int, most: int) -> bytes:
     return b"".join(pieces)
 
 
+def _looked_up(base: int, inner: str) -> tuple[int, str, os.stat_result]:
+    """Opens a path so that it can be looked at, and returns it with its real path and its status."""
+    for _ in range(_LOOKS):
+        target = open_beneath(base, inner, os.O_PATH, resolve=_INSIDE)
+        try:
+            # The status comes last: a file that has a name now was not removed before, when its path was read.
+            real, status = _real(base, target), os.fstat(target)
+        except BaseException:
+            os.close(target)
+            raise
+        if status.st_nlink:
+            return target, real, status
+        os.close(target)
+    raise ChangedFileError(f"{inner} is replaced by others all the time; try again")
+
+
 def _real(base: int, target: int) -> str:
     """Returns the real path of an open file relative to the base, without links."""
     folder = os.readlink(f"/proc/self/fd/{base}").removesuffix("/")
@@ -416,6 +445,24 @@ def _changed(path: str) -> ChangedFileError:
     return ChangedFileError(f"{path} was changed by somebody else meanwhile, and nothing was written; read it again")
 
 
+@contextmanager
+def _locked(place: _Place) -> Iterator[None]:
+    """Keeps other calls, also those of other processes of ours, from giving names in this folder at the same time."""
+    end = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(place.folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise PathError(f"the folder of {place.path} is locked by another program; try again later") from None
+            time.sleep(_LOCK_PAUSE)
+    try:
+        yield
+    finally:
+        fcntl.flock(place.folder, fcntl.LOCK_UN)
+
+
 def _take_name(place: _Place, temporary: str, path: str) -> None:
     """Gives the temporary file the place's name, if no file has it."""
     try:
@@ -432,7 +479,7 @@ def _exchange_if(place: _Place, temporary: str, before: bytes, path: str) -> Non
     """Gives the temporary file the place's name, if the file there has the content `before`.
 
     The two names are exchanged, and then the old file is looked at, because nobody can replace it any more. If it is not the
-    expected one, they are exchanged back.
+    expected one, because another program replaced it, they are exchanged back.
     """
     if _content(place.folder, place.name, len(before)) != before:
         raise _changed(path)
@@ -449,10 +496,11 @@ def _exchange_if(place: _Place, temporary: str, before: bytes, path: str) -> Non
         return
     if _content(place.folder, temporary, len(before)) == before:
         return
-    for _ in range(_RESTORES):  # more than once only if somebody replaces the file again at this moment
-        rename(place.folder, temporary, place.name, how="exchange")
-        if os.stat(temporary, dir_fd=place.folder, follow_symlinks=False).st_ino == ours:
-            break
+    rename(place.folder, temporary, place.name, how="exchange")
+    if os.stat(temporary, dir_fd=place.folder, follow_symlinks=False).st_ino != ours:
+        rename(
+            place.folder, temporary, place.name, how="exchange"
+        )  # what somebody put there at this moment stays there
     raise _changed(path)
 
 

@@ -23,8 +23,8 @@ def numbered(file: OpenedFile, *, offset: int, limit: int | None, most: int) -> 
         if offset > 1:
             raise PathError(f"{file.path} has fewer than {offset} lines")
         return "[the file is empty]"
-    part = _first_lines(data[:most], limit)
-    notes = _notes(part, offset, is_all=len(part) == len(data), most=most)
+    part = _first_lines(data, limit, most=most)
+    notes = _notes(part, offset, most=most) if len(part) < len(data) else []
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(part, final=len(part) == len(data))
     if "\ufffd" in text and "\ufffd".encode() not in part:
         notes.append("bytes that are not UTF-8 are shown as \ufffd")
@@ -55,20 +55,19 @@ def _after(file: OpenedFile, lines: int) -> bytes:
     return b""
 
 
-def _first_lines(data: bytes, limit: int | None) -> bytes:
-    """Returns the first lines of the data; all of it if there are fewer, or if `limit` is None."""
+def _first_lines(data: bytes, limit: int | None, *, most: int) -> bytes:
+    """Returns the first lines that may be shown, whole ones if there is one."""
+    if len(data) > most:
+        data = data[:most]
+        data = data[: data.rfind(b"\n") + 1] or data
     if limit is None or data.count(b"\n") < limit:
         return data
     return data[: len(data) - len(data.split(b"\n", limit)[limit])]
 
 
-def _notes(part: bytes, offset: int, *, is_all: bool, most: int) -> list[str]:
-    """Returns what is missing of the file, in words."""
-    if is_all:
-        return []
-    following = offset + part.count(b"\n")
+def _notes(part: bytes, offset: int, *, most: int) -> list[str]:
+    """Returns what is missing of a file of which only a part is shown, in words."""
     if part.endswith(b"\n"):
+        following = offset + part.count(b"\n")
         return [f"more lines follow; read on with offset={following}"]
-    if following > offset:
-        return [f"line {following} is cut and more may follow; read on with offset={following}"]
     return [f"line {offset} is longer than {most:,} bytes and is cut; the next one is offset={offset + 1}"]

@@ -152,7 +152,7 @@ class FileTools:
         except FolderPathError:
             return self._listed(folder, path)
         except PathError as error:
-            return failed(_sentence(error))
+            return failed(_printable(str(error)))
 
     def file_write(self, context: RunContext, path: FilePath, content: str, append: bool = False) -> ToolResult:
         """Create a file of the workspace, replace its whole content, or append to it. Missing folders are made. To change a part
@@ -162,7 +162,7 @@ class FileTools:
             data = self._encoded(content)
             size, real = self._appended(folder, path, data) if append else (len(data), folder.write(path, data))
         except PathError as error:
-            return failed(_sentence(error))
+            return failed(_printable(str(error)))
         return ToolResult(content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} bytes.")
 
     def file_edit(
@@ -184,7 +184,7 @@ class FileTools:
             after, count = edited(path, before, old_text, new_text, replace_all=replace_all)
             real = folder.replace(path, self._limited(after), before=before)
         except PathError as error:
-            return failed(_sentence(error))
+            return failed(_printable(str(error)))
         return ToolResult(content=f"Edited {real}: {count} replacement{'s' * (count > 1)}.")
 
     # --- judgement -----------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class FileTools:
         try:
             names = folder.names(path, most=_MOST_NAMES)
         except PathError as error:
-            return failed(_sentence(error))
+            return failed(_printable(str(error)))
         return ToolResult(content=_printable(f"{path} is a folder: {', '.join(names) or 'it is empty'}"))
 
     def _existing(self, folder: Folder, path: str) -> bytes:
@@ -269,8 +269,3 @@ class FileTools:
 def _printable(text: str) -> str:
     """Returns a text in which names of files that are not Unicode are spelt out."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def _sentence(error: PathError) -> str:
-    text = _printable(str(error))
-    return f"{text[:1].upper()}{text[1:]}."
