@@ -86,7 +86,7 @@ _LASTING = (
     "exec 3> alive; trap '' TERM HUP INT QUIT; while :; do :; done",
     "exec 3> alive; :(){ :|:& };:; sleep 1001",
     "exec 3> alive; yes",
-    "exec 3> alive; python3 -c 'import os, time\nfor _ in range(20):\n    if os.fork() == 0: os.setsid()\ntime.sleep(1001)'",
+    "exec 3> alive; python3 -c 'import os, time\nfor _ in range(4):\n    if os.fork() == 0: os.setsid()\ntime.sleep(1001)'",
     "exec 3> alive; kill -STOP $$",
 )
 """Lines whose processes do not end by themselves. All of them hold the pipe `alive` open."""
