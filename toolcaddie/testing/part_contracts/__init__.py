@@ -66,12 +66,9 @@ META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
-<<<<<<< HEAD
 SEARCH = tuple(search.CHECKS)
 SANDBOX = tuple(sandbox.CHECKS)
-=======
 SANDBOX = tuple(sandbox.CHECKS)
 SEARCH = tuple(search.CHECKS)
->>>>>>> b0e1e2d2196735a877785f8f67cff9edddb8fc84
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
