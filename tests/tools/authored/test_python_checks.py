@@ -104,8 +104,8 @@ ORDINARY = {
     "caches": "from functools import lru_cache\n@lru_cache\ndef inner(n):\n    return n\nreturn inner(value)",
     "fields by name": "return sorted(value, key=lambda each: getattr(each, value, 0))",
     "a class of values": (
-        "class Pair:\n    def __init__(self, a):\n        self.a = a\n    def __lt__(self, other):\n        return self.a < other.a\n"
-        "return Pair(value)"
+        "class Pair:\n    def __init__(self, a):\n        self.a = a\n"
+        "    def __lt__(self, other):\n        return self.a < other.a\nreturn Pair(value)"
     ),
     "common names": "def inner(exit, input):\n    return exit or input\nreturn inner(1, 2)",
     "ends by an exception": "import itertools\nwhile True:\n    value = next(value)",
