@@ -4,6 +4,7 @@ has died."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
@@ -46,10 +47,8 @@ class Channel:
         """Sends a message if the warden lives and has time for it."""
         with self._lock:
             if self._socket is not None:
-                try:
+                with contextlib.suppress(OSError):  # it has died, and with it what it started
                     self._socket.send(message.encode())
-                except OSError:  # it has died, and with it what it started
-                    pass
 
     def close(self) -> None:
         """Ends the warden and all that it has started. The next message starts another one."""

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from typing import Any, TypedDict
 
 from toolcaddie.core.errors import SandboxError
+from toolcaddie.core.numbers import Count, Seconds
 from toolcaddie.ports.sandbox import FILES, WORK, Command
+from toolcaddie.util.replacing import replace
+
+
+class Most(TypedDict, total=False):
+    """The most that any command may use: limits of its own that are higher count as these."""
+
+    seconds: Seconds
+    output_bytes: Count
+    memory_bytes: Count
+    processes: Count
+    open_files: Count
+    file_bytes: Count
+    disk_bytes: Count
+
 
 WORK_VARIABLE = "WORK"
 FILES_VARIABLE = "TOOL_FILES"
@@ -15,8 +31,16 @@ FILES_VARIABLE = "TOOL_FILES"
 _MOST_FILES = 100
 
 
-def checked(command: Command) -> None:
-    """Raises `SandboxError` for a command that cannot run in any sandbox."""
+def allowed(command: Command, most: Most) -> Command:
+    """Returns a command within the limits of the settings. Raises `SandboxError` for one that cannot run in any sandbox."""
+    _check(command)
+    ceiling: Mapping[str, Any] = most
+    own = {name: min(getattr(command, name), ceiling[name]) for name in ("seconds", "output_bytes") if name in most}
+    limits = {name: min(getattr(command.limits, name), value) for name, value in ceiling.items() if name not in own}
+    return replace(command, **own, limits=replace(command.limits, **limits))
+
+
+def _check(command: Command) -> None:
     if not command.argv:
         raise SandboxError("the command is empty; name a program")
     if any("\0" in text for text in (*command.argv, *command.env, *command.env.values())):

@@ -2,9 +2,9 @@
 
     program(os.uname().machine)  # -> bytes for `bwrap --seccomp`
 
-It refuses what a sandboxed command has no use for and attackers have: doors into the kernel (io_uring, bpf, perf), other processes'
-memory, mounts and namespaces, device files, setuid files, and sockets other than UNIX, TCP and UDP. A call that is newer than this
-table does not exist for the command. Another architecture's calls (32-bit programs) end the program.
+It refuses what a sandboxed command has no use for and attackers have: doors into the kernel (io_uring, bpf, perf), the memory of
+other processes, mounts and namespaces, device files, setuid files, and sockets other than UNIX, TCP and UDP. A call that is newer
+than this table does not exist for the command. Another architecture's calls (32-bit programs) end the program.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ _JUDGED = """
 """
 """Calls that are judged by their arguments."""
 
-_NEEDED_FOR_SETUP = frozenset(
-    ["mount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname", "unshare", "setns", "open_tree", "move_mount", "mount_setattr"]
-)
+_NEEDED_FOR_SETUP = {"mount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname", "unshare", "setns"}
 """Calls with which bubblewrap builds the wall."""
 
 
@@ -99,7 +97,7 @@ def program(machine: str, *, setup: bool = False) -> bytes:
             'set type = "plain" in [sandbox] to run commands without protection'
         )
     refused, absent = _numbers(_CALLS, machine), _numbers(_ABSENT, machine)
-    spared = _NEEDED_FOR_SETUP if setup else frozenset()
+    spared = _NEEDED_FOR_SETUP if setup else set()
     lines = [*_preamble(machine)]
     for name, number in refused.items():
         if name not in spared:

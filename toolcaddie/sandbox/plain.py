@@ -19,11 +19,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.guards import supervisor
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact, SandboxLimits
-from toolcaddie.sandbox.commands import checked, environment, translated
+from toolcaddie.sandbox.commands import Most, allowed, environment, translated
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -41,7 +42,8 @@ class Plain:
     name = "plain"
     holds = False
 
-    def __init__(self) -> None:
+    def __init__(self, most: Most | None = None) -> None:
+        """`most`: the most that any command may use."""
         if sys.platform != "linux" or not sys.executable:
             raise ConfigError("commands run on Linux only: elsewhere, the processes that they start might survive them")
         log.warning(
@@ -50,13 +52,14 @@ class Plain:
             meaning="commands run with all permissions of this process",
             remedy='install bubblewrap and set type = "wall" in [sandbox]',
         )
+        self._most = most or Most()
         self._running: set[Running] = set()
 
     async def run(self, command: Command) -> Outcome:
         return await run_to_end(await self.start(command))
 
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Running:
-        checked(command)
+        command = allowed(command, self._most)
         place = _Place(command)
         try:
             processes, pipes = _started(command, place)
@@ -208,6 +211,6 @@ def _limit(pid: int, limits: SandboxLimits) -> None:
         resource.prlimit(pid, kind, (most, most))
 
 
-def plain() -> Plain:
-    """Returns a sandbox that protects nothing."""
-    return Plain()
+def plain(**most: Unpack[Most]) -> Plain:
+    """Returns a sandbox that protects nothing. Its settings are the most that any command may use."""
+    return Plain(most)

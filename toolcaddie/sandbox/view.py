@@ -12,8 +12,8 @@ from toolcaddie.ports.sandbox import FILES, WORK
 from toolcaddie.sandbox.commands import environment
 
 Argument = str | Mapping[str, object]
-"""An argument of bubblewrap, or something that the warden replaces by arguments: a folder or file of the host to show, or one with
-a content."""
+"""An argument of bubblewrap, or something that the warden replaces by arguments: a folder or file of the host to show, or a file
+with a content."""
 
 PROXY_PORT = 3128
 """The port of the proxy in the network of a command with `egress`."""

@@ -15,19 +15,20 @@ import platform
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from msgspec import Meta
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
 from toolcaddie.sandbox.channel import Channel
-from toolcaddie.sandbox.commands import checked
+from toolcaddie.sandbox.commands import Most, allowed
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -36,6 +37,8 @@ from toolcaddie.sandbox.view import Blank, arguments
 _NAMES = itertools.count(1)
 _PIECE = 65_536
 _PRLIMIT = "/usr/bin/prlimit"
+_CALM_SECONDS = 0.25
+"""After this time a command computes with a lower priority: most have ended, and others are not to slow the server down."""
 _COMPLAINTS = (b"bwrap: ", b"prlimit: ")
 """How the programs that start the command begin an error."""
 
@@ -46,18 +49,22 @@ class Wall:
     name = "wall"
     holds = True
 
-    def __init__(self, *, uid: int = 65532) -> None:
-        """`uid`: the user of commands if this process runs as root. Raises `ConfigError` on a machine without what it needs."""
-        self._program = _bubblewrap()
+    def __init__(self, *, uid: int = 65532, most: Most | None = None) -> None:
+        """`uid`: the user of commands if this process runs as root; `most`: the most that any command may use.
+
+        Raises `ConfigError` on a machine that cannot hold a wall.
+        """
         self._uid = uid if os.geteuid() == 0 else os.geteuid()
+        self._program = _bubblewrap(self._uid)
         self._channel = Channel()
+        self._most = most or Most()
         self._running: set[Running] = set()
 
     async def run(self, command: Command) -> Outcome:
         return await run_to_end(await self.start(command))
 
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Running:
-        checked(command)
+        command = allowed(command, self._most)
         processes, pipes = await self._send(command)
         folder = None if command.work is None or not command.writable else str(command.work)
 
@@ -118,7 +125,7 @@ class Wall:
                 f"run {name}", [request, their_stdin, their_stdout, their_stderr, their_report, their_go]
             )
             ours.pop_all()
-        walled = _Walled(command, report, go, lambda: self._channel.send_now(f"kill {name}"))
+        walled = _Walled(command, report, go, lambda order: self._channel.send_now(f"{order} {name}"))
         return walled, Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
 
     def _request(self, command: Command) -> bytes:
@@ -136,11 +143,11 @@ class Wall:
 class _Walled:
     """The processes of a command behind the wall, as the warden and bubblewrap report them."""
 
-    def __init__(self, command: Command, report: int, go: int, kill: Callable[[], None]) -> None:
+    def __init__(self, command: Command, report: int, go: int, order: Callable[[str], None]) -> None:
         self._command = command
         self._report = report
         self._go = go
-        self._kill = kill
+        self._order = order
         self._loop = asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
         self._reported: asyncio.Future[None] = self._loop.create_future()
@@ -182,7 +189,7 @@ class _Walled:
 
     def kill(self) -> None:
         self._killed = True
-        self._kill()
+        self._order("kill")
         self._kill_first()
 
     def used_memory(self) -> int | None:
@@ -235,10 +242,12 @@ class _Walled:
             self._kill_first()
         else:
             os.write(self._go, b".")
+        self._calm = self._loop.call_later(_CALM_SECONDS, self._order, "calm")
         self._begun.set_result(None)
 
     def _die(self) -> None:
         self._loop.remove_reader(self._first)
+        self._calm.cancel()
         if self._dead is not None:
             self._dead.set_result(None)
 
@@ -263,23 +272,52 @@ def _least(value: int, hard: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
-def _bubblewrap() -> str:
+def _bubblewrap(uid: int) -> str:
     """Returns the path of bubblewrap. Raises `ConfigError` on a machine that cannot have a wall."""
-    remedy = 'or set type = "plain" in [sandbox] to run commands without protection'
-    if sys.platform != "linux":
-        raise ConfigError(f"the wall around commands needs Linux, and this is {platform.system()}; use Linux, {remedy}")
+    if sys.platform != "linux" or not sys.executable:
+        raise ConfigError(f"the wall around commands needs Linux, and this is {platform.system()}; use Linux{_INSTEAD}")
     program = shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
     if program is None:
-        raise ConfigError(f"the wall around commands needs bubblewrap; install it (apt install bubblewrap), {remedy}")
+        raise ConfigError(f"the wall around commands needs bubblewrap; install it: apt install bubblewrap{_INSTEAD}")
     if not os.path.exists(_PRLIMIT):
-        raise ConfigError(f"the wall around commands needs {_PRLIMIT}; install it (apt install util-linux), {remedy}")
+        raise ConfigError(f"the wall around commands needs {_PRLIMIT}; install it: apt install util-linux{_INSTEAD}")
+    _try(program, uid)
     return program
 
 
-def wall(*, uid: Annotated[int, Meta(ge=1, le=2**31)] = 65532) -> Wall:
+def _try(program: str, uid: int) -> None:
+    """Starts bubblewrap once. Raises `ConfigError` if it cannot make namespaces on this machine."""
+    drop: dict[str, Any] = {} if os.geteuid() else {"user": uid, "group": uid, "extra_groups": []}
+    command = [
+        program,
+        "--unshare-all",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        _PRLIMIT,
+        "--version",
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, cwd="/", env={}, check=False, timeout=10, **drop)
+    if result.returncode != 0:
+        raise ConfigError(
+            f"bubblewrap cannot build the wall around commands on this machine: {result.stderr.strip()}; allow user "
+            "namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0 or an "
+            f"AppArmor profile for bwrap; in Docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
+            f"{_INSTEAD}"
+        )
+
+
+_INSTEAD = ', or set type = "plain" in [sandbox] to run commands without protection'
+
+
+def wall(*, uid: Annotated[int, Meta(ge=1, le=2**31)] = 65532, **most: Unpack[Most]) -> Wall:
     """Returns a sandbox that holds.
 
-    `uid`: the user of commands if the server runs as root; no other program should use it. Raises `ConfigError` on a machine
-    that cannot hold it.
+    `uid`: the user of commands if the server runs as root; no other program should use it. The other settings are the most that
+    any command may use. Raises `ConfigError` on a machine that cannot hold it.
     """
-    return Wall(uid=uid)
+    return Wall(uid=uid, most=most)

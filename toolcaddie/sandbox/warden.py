@@ -3,11 +3,16 @@
     python -I -S warden.py SOCKET OUTER INNER
 
 SOCKET is the number of a socket of whole messages; OUTER and INNER are files with filters of system calls, for bubblewrap and for
-the command. A message is `run ID`, with six descriptors: the request (JSON, then the contents of files), the command's three
-standard streams, the pipe to report to, and the pipe on which bubblewrap waits before it starts the command; or `kill ID`; or
-`listen PID PORT`, with a socket over which a socket that listens in the network of that process is sent.
+the command. A message is one of these:
 
-It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last `{"ended": CODE, "oom": BOOL}`.
+    run ID           start a command. It comes with six descriptors: the request (JSON, then the contents of files), the command's
+                     three standard streams, the pipe to report to, and the pipe on which bubblewrap waits before the command
+    kill ID          kill it
+    calm ID          lower its priority
+    listen PID PORT  listen in the network of that process; comes with a socket over which the listening socket is sent
+
+It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last
+`{"ended": CODE, "oom": BOOL}`.
 
 A small process of its own, because forking the server would be slow and unsafe, and because the start of a command needs what the
 server does not: as root, a mount namespace in which a folder below a closed one can be shown, as property of the sandbox's user.
@@ -54,9 +59,8 @@ _LOOK_SECONDS = 1.0
 """Seconds between two looks whether the server is still the parent. The closed socket says so earlier, unless a process that the
 server forked holds it open."""
 _LAST_ATTEMPTS = 20
-_NICE = 10
-_CPU_SHARES, _CPU_WEIGHT = "256", "25"
-"""A quarter of the share of other processes."""
+_CALM = {"cpu.shares": "128", "cpu.weight": "12"}
+"""The share of computing time of a command that runs on: an eighth of that of other processes."""
 
 
 # ---------------------------------------------------------------- the server's side
@@ -126,6 +130,8 @@ class Warden:
                     self._run(name.decode(), descriptors)
                 case [b"kill", name]:
                     self._kill(name.decode())
+                case [b"calm", name]:
+                    self._calm(name.decode())
                 case [b"listen", pid, port]:
                     self._helpers.add(_listening(int(pid), int(port), descriptors[0]))
                 case _:
@@ -167,6 +173,11 @@ class Warden:
         for pid, started in self._commands.items():
             if started.name == name:
                 os.kill(pid, signal.SIGKILL)
+
+    def _calm(self, name: str) -> None:
+        for started in self._commands.values():
+            if started.name == name:
+                started.spare.group.calm()
 
     def _stop_greedy(self, ready: Sequence[int]) -> None:
         """Kills commands whose memory is used up."""
@@ -287,7 +298,6 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
         if os.getppid() != warden:
             os._exit(1)
         os.setsid()
-        os.nice(_NICE)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
@@ -304,11 +314,9 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
         _launch(Request.read(request), filters, report, block, owner[0] if owner else None, root=root)
     except OSError as error:
         _report(report, {"error": str(error)})
-    except BaseException as error:  # a child of fork must not return into the warden's loop
+    except Exception as error:  # noqa: BLE001  this process must not return into the warden's loop
         _report(report, {"error": f"{type(error).__name__}: {error}"})
-    finally:
-        os._exit(1)
-    raise AssertionError
+    os._exit(1)
 
 
 def _close_others(kept: int) -> None:
@@ -364,7 +372,7 @@ def _memory_file(data: bytes) -> int:
 
 
 class Stage:
-    """Shows folders at short paths that the sandbox's user can reach, although their own paths may lead through closed folders."""
+    """Shows folders at paths that the sandbox's user can reach, although their own may lead through closed folders."""
 
     def __init__(self, request: Request, owner: int | None) -> None:
         shown = [each for each in request.arguments if not isinstance(each, str) and "show" in each]
@@ -553,13 +561,18 @@ class Group:
                 ("memory.swap.max", "0"),
                 ("memory.oom.group", "1"),
                 ("pids.max", processes),
-                ("cpu.shares", _CPU_SHARES),
-                ("cpu.weight", _CPU_WEIGHT),
             ):
                 if os.path.exists(f"{folder}/{name}"):
                     _write(f"{folder}/{name}", value)
                     limited = limited or name in ("memory.limit_in_bytes", "memory.max")
         return limited
+
+    def calm(self) -> None:
+        """Lets other processes compute first."""
+        for folder in self._folders:
+            for name, value in _CALM.items():
+                if os.path.exists(f"{folder}/{name}"):
+                    _write(f"{folder}/{name}", value)
 
     def watch(self, poll: select.poll) -> None:
         for folder in self._folders:

@@ -29,6 +29,7 @@ from toolcaddie.testing.part_contracts import (
     middleware,
     policy,
     ranker,
+    search,
     sink,
     source,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "MIDDLEWARE",
     "POLICY",
     "RANKER",
+    "SEARCH",
     "SINK",
     "SOURCE",
     "BrokenPromises",
@@ -62,5 +64,6 @@ META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
+SEARCH = tuple(search.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
