@@ -29,6 +29,7 @@ _COMMANDS = {
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
     "resume": (f"{_PACKAGE}.resume", "Continue RUN_ID, which waited for a person's approval."),
     "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),
+    "authored": (f"{_PACKAGE}.authored", "List the tools that bots wrote, and decide about them."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (

@@ -30,6 +30,7 @@ from toolcaddie.testing.part_contracts import (
     policy,
     ranker,
     sandbox,
+    search,
     sink,
     source,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "POLICY",
     "RANKER",
     "SANDBOX",
+    "SEARCH",
     "SINK",
     "SOURCE",
     "BrokenPromises",
@@ -64,6 +66,7 @@ META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
+SEARCH = tuple(search.CHECKS)
 SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
