@@ -628,7 +628,23 @@ def log_flood(facts: Facts) -> None:
         os.write(2, piece)
 
 
+HARMLESS = frozenset(
+    {
+        "read_host_files",
+        "hidden_files",
+        "loopback_tcp",
+        "loopback_udp",
+        "path_sockets",
+        "abstract_sockets",
+        "processes_of_others",
+    }
+)
+"""Probes that do no harm where they get out."""
+
+
 def main() -> None:
+    if os.geteuid() == 0 and sys.argv[1] not in HARMLESS:
+        sys.exit(f"{sys.argv[1]} would do harm as root, outside of the wall; it does not run")
     values = json.loads(sys.argv[2])
     try:
         PROBES[sys.argv[1]](Facts(values))
