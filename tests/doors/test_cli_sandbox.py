@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.doors.commandline import CommandLine
-from tests.sandbox.machines import WALL_MISSING
-
-needs_wall = pytest.mark.skipif(bool(WALL_MISSING), reason=WALL_MISSING)
+from tests.walls import needs_the_wall
 
 
 def plain(toolcaddie: CommandLine) -> None:
     (toolcaddie.home / "toolcaddie.toml").write_text('[sandbox]\ntype = "plain"\nseconds = 5\n')
 
 
-@needs_wall
+@needs_the_wall
 def test_the_wall_of_this_machine_holds(toolcaddie: CommandLine) -> None:
     report = toolcaddie.json("sandbox", "check")
     assert report["holds"]
@@ -34,7 +30,7 @@ def test_a_sandbox_without_a_wall_fails_the_check_and_says_what_to_do(toolcaddie
     assert not json.loads(toolcaddie("sandbox", "check", "--json").stdout)["holds"]
 
 
-@needs_wall
+@needs_the_wall
 def test_a_command_runs_in_the_wall_with_its_own_exit_code(toolcaddie: CommandLine) -> None:
     (toolcaddie.home / "note").write_text("from the host")
     result = toolcaddie("sandbox", "run", "--work", ".", "--", "sh", "-c", "cat note; touch new; exit 3")

@@ -11,7 +11,7 @@ import pytest
 
 from security import probes_inside
 from security.probes import probed
-from tests.sandbox.machines import WALL_MISSING
+from tests.walls import needs_the_wall
 from toolcaddie.sandbox.plain import Plain
 from toolcaddie.sandbox.wall import Wall
 
@@ -29,7 +29,7 @@ async def wall() -> AsyncIterator[Wall]:
     await sandbox.close()
 
 
-@pytest.mark.skipif(bool(WALL_MISSING), reason=WALL_MISSING)
+@needs_the_wall
 @pytest.mark.parametrize("name", [name for name in probes_inside.PROBES if name not in LONG])
 async def test_no_probe_gets_out_of_the_wall(wall: Wall, name: str) -> None:
     assert await probed(wall, name) == []

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.machines import WALL_MISSING
+from tests.walls import needs_the_wall
 from toolcaddie.core.errors import ConfigError, OutboundError, SandboxError
 from toolcaddie.ports import Command, Egress
 from toolcaddie.sandbox.egress import Connection, public_connection
+from toolcaddie.sandbox.named import wall as from_settings
 from toolcaddie.sandbox.wall import Wall
-from toolcaddie.sandbox.wall import wall as from_settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(WALL_MISSING), reason=WALL_MISSING)]
+pytestmark = [pytest.mark.anyio, needs_the_wall]
 
 
 @pytest.fixture
@@ -117,13 +117,9 @@ asyncio.run(main())
     assert server.stdout is not None
     pid = int(server.stdout.readline())
     handle = os.pidfd_open(pid)
-    dead = asyncio.Event()
-    asyncio.get_running_loop().add_reader(handle, dead.set)
     server.kill()
     server.communicate()
-    await asyncio.wait_for(dead.wait(), 10)
-    asyncio.get_running_loop().remove_reader(handle)
-    os.close(handle)
+    await ended(handle)
 
 
 async def test_limits_of_the_settings_are_the_most_that_a_command_may_use() -> None:
@@ -145,6 +141,26 @@ async def test_a_machine_without_bubblewrap_is_an_error_that_says_what_to_do(mon
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(ConfigError, match=r'apt install bubblewrap.*type = "plain"'):
         Wall()
+
+
+async def test_when_the_event_loop_ends_its_commands_die() -> None:
+    handles = []
+
+    async def started() -> None:
+        running = await Wall().start(Command(argv=("sleep", "60")))
+        handles.append(os.pidfd_open(running.pid))
+
+    await asyncio.to_thread(asyncio.run, started())
+    await ended(handles[0])
+
+
+async def ended(process: int) -> None:
+    """Waits for the end of a process."""
+    dead = asyncio.Event()
+    asyncio.get_running_loop().add_reader(process, dead.set)
+    await asyncio.wait_for(dead.wait(), 10)
+    asyncio.get_running_loop().remove_reader(process)
+    os.close(process)
 
 
 # ---------------------------------------------------------------- egress

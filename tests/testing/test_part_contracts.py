@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,10 +28,11 @@ from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
-from toolcaddie.ports import SearchHit
+from toolcaddie.ports import Command, OnOutput, SearchHit
 from toolcaddie.ports.ranking import Ranking
 from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
+from toolcaddie.sandbox.plain import Plain
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.sources.functions import FunctionSource
@@ -48,6 +50,7 @@ from toolcaddie.testing.part_contracts import (
     MIDDLEWARE,
     POLICY,
     RANKER,
+    SANDBOX,
     SEARCH,
     SINK,
     SOURCE,
@@ -514,6 +517,15 @@ class OneUse(Generous):
         self.is_open = False
 
 
+class Leaky(Plain):
+    async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
+        return await super().start(replace(command, env={**os.environ, **command.env}), on_output)
+
+
+class Boastful(Plain):
+    holds = True
+
+
 SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SOURCE, Stranger, "its tools are valid and make a catalog"),
     (SOURCE, Raising, "a call of a tool that it does not have returns an error"),
@@ -547,6 +559,8 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CLASSIFIER, lambda: _goes_on, "a cancelled call is cancelled"),
     (CLASSIFIER, LastView, "conversations side by side get answers of their own"),
     (CLASSIFIER, Connecting, "closing it works before and after a call"),
+    (SANDBOX, Leaky, "nothing of the host s environment is passed on"),
+    (SANDBOX, Boastful, "its facts say whether it holds"),
     (SEARCH, Generous, "it returns at most as many pages as it was asked for"),
     (SEARCH, Nowhere, "it returns search hits with addresses"),
     (SEARCH, Fragile, "an odd query is answered or refused with an outbound error"),

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypedDict
 
 from toolcaddie.core.errors import SandboxError
-from toolcaddie.core.numbers import Count, Seconds
+from toolcaddie.core.numbers import Positive, Seconds
 from toolcaddie.ports.sandbox import FILES, WORK, Command
 from toolcaddie.util.replacing import replace
 
@@ -16,12 +16,12 @@ class Most(TypedDict, total=False):
     """The most that any command may use: limits of its own that are higher count as these."""
 
     seconds: Seconds
-    output_bytes: Count
-    memory_bytes: Count
-    processes: Count
-    open_files: Count
-    file_bytes: Count
-    disk_bytes: Count
+    output_bytes: Positive
+    memory_bytes: Positive
+    processes: Positive
+    open_files: Positive
+    file_bytes: Positive
+    disk_bytes: Positive
 
 
 WORK_VARIABLE = "WORK"

@@ -11,6 +11,8 @@ from toolcaddie.core.errors import SandboxError
 
 _CHUNK = 65_536
 """The largest number of bytes read at once."""
+_PAUSE = 0.002
+"""Seconds between two pieces beyond the limit: 30 MB pass in a second."""
 _LAST_PIECES = 64
 """The largest number of pieces read of a pipe that is closed although somebody may still write to it."""
 
@@ -27,6 +29,7 @@ class Output:
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._data = bytearray()
+        self._pause: asyncio.TimerHandle | None = None
         self.size = 0
         self.closed: asyncio.Future[None] = self._loop.create_future()
         os.set_blocking(descriptor, False)
@@ -45,6 +48,8 @@ class Output:
 
     def _close(self) -> None:
         if not self.closed.done():
+            if self._pause is not None:
+                self._pause.cancel()
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
             self.closed.set_result(None)
@@ -62,7 +67,16 @@ class Output:
         self.size += len(piece)
         if self._report is not None:
             self._report(piece)
+        if self.size > self._limit:
+            self._slow_down()
         return True
+
+    def _slow_down(self) -> None:
+        """Reads on a moment later, so that a flood of output that nobody keeps does not take the time of others."""
+        self._loop.remove_reader(self._descriptor)
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = self._loop.call_later(_PAUSE, self._loop.add_reader, self._descriptor, self._more)
 
 
 class Input:

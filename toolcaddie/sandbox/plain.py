@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.guards import supervisor
@@ -125,8 +124,9 @@ class _Supervised:
         return self._process.pid
 
     def kill(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._control, b"k")
+        if self._control >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._control, b"k")
 
     def check(self, ended: Ended, stderr: bytes) -> None:
         """Does nothing: the supervisor says itself that a command cannot be started."""
@@ -139,6 +139,7 @@ class _Supervised:
         status = os.read(self._status, _STATUS_BYTES)
         os.close(self._status)
         os.close(self._control)
+        self._control = -1
         await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self._place.remove)
         match status.split():
@@ -212,8 +213,3 @@ def _limit(pid: int, limits: SandboxLimits) -> None:
         hard = resource.prlimit(pid, kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.prlimit(pid, kind, (most, most))
-
-
-def plain(**most: Unpack[Most]) -> Plain:
-    """Returns a sandbox that protects nothing. Its settings are the most that any command may use."""
-    return Plain(most)

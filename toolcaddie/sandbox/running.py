@@ -122,7 +122,7 @@ class Running:
     async def _settle(self) -> Outcome:
         """Waits for the end, closes everything and returns the outcome."""
         try:
-            ended = await self._processes.ended()
+            ended = await self._ended()
             await asyncio.wait({self._stdout.closed, self._stderr.closed}, timeout=_PIPE_SECONDS)
         finally:
             seconds = time.monotonic() - self._started
@@ -139,6 +139,13 @@ class Running:
             ending=ending,
             seconds=seconds,
         )
+
+    async def _ended(self) -> Ended:
+        """Waits for the end. If this task is cancelled, because its event loop ends, the command ends too."""
+        try:
+            return await self._processes.ended()
+        finally:
+            self._processes.kill()
 
     def _close(self) -> None:
         self._timer.cancel()

@@ -21,9 +21,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Unpack
-
-from msgspec import Meta
+from typing import Any
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
@@ -165,6 +163,7 @@ class _Walled:
         self._ended: Mapping[str, Any] | None = None
         self._error = ""
         self._memory_limited = False
+        self._calm: asyncio.TimerHandle | None = None
         self._killed = False
         self.pid = 0
         os.set_blocking(report, False)
@@ -175,24 +174,36 @@ class _Walled:
         await self._begun
 
     async def ended(self) -> Ended:
-        await self._reported
-        if self._dead is not None:
+        try:
+            await self._reported
             if self._ended is None:  # the warden has died
                 self._kill_first()
-            await self._dead
-            os.close(self._first)
-            self._first = -1
-        if self._opening is not None:
-            await asyncio.wait({self._opening})
-        if self._proxy is not None:
-            self._proxy.close()
-        os.close(self._go)
+            if self._dead is not None:
+                await self._dead
+            if self._opening is not None:
+                await asyncio.wait({self._opening})
+        finally:
+            self._close()
         if self._error:
             raise SandboxError(f"{self._command.argv[0]} cannot be started: {self._error}")
         if self._ended is None:
             raise SandboxError(f"{self._command.argv[0]} was ended, because the program that starts commands has died")
         code = self._ended["ended"]
         return Ended(code=code if code >= 0 else 128 - code, out_of_memory=self._ended["oom"])
+
+    def _close(self) -> None:
+        """Closes what belongs to the command; one that is alive, because the event loop ends, is killed before."""
+        self.kill()
+        if self._calm is not None:
+            self._calm.cancel()
+        if self._proxy is not None:
+            self._proxy.close()
+        for descriptor in (self._report, self._first):
+            if descriptor >= 0:
+                self._loop.remove_reader(descriptor)
+                os.close(descriptor)
+        os.close(self._go)
+        self._report = self._first = -1
 
     def check(self, ended: Ended, stderr: bytes) -> None:
         complaint = stderr.rpartition(b"prlimit: failed to execute ")[2] or stderr
@@ -226,7 +237,6 @@ class _Walled:
             self._take(json.loads(line))
         if not piece:
             self._loop.remove_reader(self._report)
-            os.close(self._report)
             self._reported.set_result(None)
             if not self._begun.done():
                 self._begun.set_result(None)
@@ -276,7 +286,6 @@ class _Walled:
 
     def _die(self) -> None:
         self._loop.remove_reader(self._first)
-        self._calm.cancel()
         if self._dead is not None:
             self._dead.set_result(None)
 
@@ -341,12 +350,3 @@ def _try(program: str, uid: int) -> None:
 
 
 _INSTEAD = ', or set type = "plain" in [sandbox] to run commands without protection'
-
-
-def wall(*, uid: Annotated[int, Meta(ge=1, le=2**31)] = 65532, **most: Unpack[Most]) -> Wall:
-    """Returns a sandbox that holds.
-
-    `uid`: the user of commands if the server runs as root; no other program should use it. The other settings are the most that
-    any command may use. Raises `ConfigError` on a machine that cannot hold it.
-    """
-    return Wall(uid=uid, most=most)
