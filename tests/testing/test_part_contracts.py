@@ -522,6 +522,11 @@ class Leaky(Plain):
         return await super().start(replace(command, env={**os.environ, **command.env}), on_output)
 
 
+class Hoarding(Plain):
+    async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
+        return await super().start(replace(command, output_bytes=1 << 30), on_output)
+
+
 class Boastful(Plain):
     holds = True
 
@@ -560,6 +565,7 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CLASSIFIER, LastView, "conversations side by side get answers of their own"),
     (CLASSIFIER, Connecting, "closing it works before and after a call"),
     (SANDBOX, Leaky, "nothing of the host s environment is passed on"),
+    (SANDBOX, Hoarding, "output beyond its limit is counted and dropped"),
     (SANDBOX, Boastful, "its facts say whether it holds"),
     (SEARCH, Generous, "it returns at most as many pages as it was asked for"),
     (SEARCH, Nowhere, "it returns search hits with addresses"),
