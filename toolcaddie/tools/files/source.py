@@ -20,6 +20,7 @@ from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, P
 from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.sources.functions.options import ToolOptions
 from toolcaddie.sources.functions.threads import Threads
 from toolcaddie.tools.files.diffs import unified
 from toolcaddie.tools.files.edits import edited
@@ -36,9 +37,8 @@ FilePath = Annotated[str, Field(description="Path of the file, relative to the f
 _CATEGORY = Category(
     name="files",
     description="Read, write and edit files in the workspace.",
-    keywords=(
-        *("file", "folder", "directory", "workspace", "archivo", "carpeta"),
-        *("arquivo", "pasta", "fichier", "dossier", "datei", "ordner"),
+    keywords=tuple(
+        "file folder directory workspace archivo carpeta arquivo pasta fichier dossier datei ordner".split()
     ),
 )
 
@@ -59,36 +59,20 @@ def files(
     by strangers; False only if nothing from outside ever gets into these files. Raises `ConfigError`.
     """
     spaces = Workspaces(Path(base_path), per=folder_per)
+    Folder(spaces.base)  # so that a machine on which files cannot be opened safely is refused now
     tools = FileTools(spaces, most=max_file_size_bytes, denied=denied_patterns)
-    tools.folders(Principal())  # so that a machine on which files cannot be opened safely is refused now
-    reading = tool(
-        tools.file_read,
-        read_only=True,
-        open_world=False,
-        untrusted=untrusted,
-        category="files",
-        hints=("open", "show", "look at"),
+    reading = ToolOptions(
+        category="files", open_world=False, read_only=True, untrusted=untrusted, hints=("open", "show")
     )
-    writing = [
-        tool(
-            tools.file_write,
-            destructive=True,
-            open_world=False,
-            category="files",
-            hints=("create", "save", "store", "append"),
-        ),
-        tool(
-            tools.file_edit,
-            destructive=True,
-            open_world=False,
-            category="files",
-            hints=("change", "replace", "correct", "fix"),
-        ),
+    writing = ToolOptions(category="files", open_world=False, destructive=True)
+    functions = [
+        tool(tools.file_read, **reading),
+        tool(tools.file_write, **writing, hints=("create", "save", "store", "append")),
+        tool(tools.file_edit, **writing, hints=("change", "replace", "correct", "fix")),
     ]
-    functions = [reading] if read_only else [reading, *writing]
     return FunctionSource(
         "files",
-        functions,
+        functions[:1] if read_only else functions,
         [_CATEGORY],
         claims=("file_read", "file_write", "file_edit"),
         assess=tools.assess,
