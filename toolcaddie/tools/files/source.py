@@ -20,7 +20,6 @@ from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, P
 from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.sources.functions import FunctionSource, tool
-from toolcaddie.sources.functions.options import ToolOptions
 from toolcaddie.sources.functions.threads import Threads
 from toolcaddie.tools.files.diffs import unified
 from toolcaddie.tools.files.edits import edited
@@ -37,9 +36,7 @@ FilePath = Annotated[str, Field(description="Path of the file, relative to the f
 _CATEGORY = Category(
     name="files",
     description="Read, write and edit files in the workspace.",
-    keywords=tuple(
-        "file folder directory workspace archivo carpeta arquivo pasta fichier dossier datei ordner".split()
-    ),
+    keywords=("file", "folder", "directory", "workspace", "archivo", "carpeta", "arquivo", "pasta"),
 )
 
 
@@ -61,18 +58,10 @@ def files(
     spaces = Workspaces(Path(base_path), per=folder_per)
     Folder(spaces.base)  # so that a machine on which files cannot be opened safely is refused now
     tools = FileTools(spaces, most=max_file_size_bytes, denied=denied_patterns)
-    reading = ToolOptions(
-        category="files", open_world=False, read_only=True, untrusted=untrusted, hints=("open", "show")
-    )
-    writing = ToolOptions(category="files", open_world=False, destructive=True)
-    functions = [
-        tool(tools.file_read, **reading),
-        tool(tools.file_write, **writing, hints=("create", "save", "store", "append")),
-        tool(tools.file_edit, **writing, hints=("change", "replace", "correct", "fix")),
-    ]
+    reading = tool(tools.file_read, untrusted=untrusted)
     return FunctionSource(
         "files",
-        functions[:1] if read_only else functions,
+        [reading] if read_only else [reading, tools.file_write, tools.file_edit],
         [_CATEGORY],
         claims=("file_read", "file_write", "file_edit"),
         assess=tools.assess,
@@ -110,6 +99,7 @@ class FileTools:
 
     # --- tools ---------------------------------------------------------------------------------------------------------
 
+    @tool(category="files", hints=("open", "show"), read_only=True, open_world=False)
     def file_read(
         self,
         context: RunContext,
@@ -128,6 +118,7 @@ class FileTools:
         except PathError as error:
             return failed(_printable(str(error)))
 
+    @tool(category="files", hints=("create", "save", "store", "append"), destructive=True, open_world=False)
     def file_write(self, context: RunContext, path: FilePath, content: str, append: bool = False) -> ToolResult:
         """Create a file of the workspace, replace its whole content, or append to it. Missing folders are made. To change a part
         of a file, use file_edit."""
@@ -139,6 +130,7 @@ class FileTools:
             return failed(_printable(str(error)))
         return ToolResult(content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} bytes.")
 
+    @tool(category="files", hints=("change", "replace", "correct", "fix"), destructive=True, open_world=False)
     def file_edit(
         self,
         context: RunContext,
