@@ -80,11 +80,22 @@ SOCKETS: Mapping[str, Socket] = {
             members=("get", "put", "compare_and_set", "delete", "scan", "append", "lease"),
         ),
         Socket(name="interpreter", group="toolcaddie.interpreters", makes="Interpreter", members=("session", "close")),
+        Socket(
+            name="sandbox",
+            group="toolcaddie.sandboxes",
+            makes="Sandbox",
+            members=("name", "holds", "run", "start", "facts", "close"),
+        ),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
+        Socket(name="search", group="toolcaddie.searches", makes="SearchProvider", members=("name", "search", "close")),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
 }
 """Every socket, by its name."""
+
+_GIVEN = frozenset({"parts", "registry"})
+"""Parameters of factories that are no settings: the services of the host, and the registry that makes the part, for parts that
+consist of other parts."""
 
 _RENAMED = {"toolcaddie.catalogs": "toolcaddie.sources"}
 """Groups of earlier versions. Plugins in one of them are listed with an error and never used."""
@@ -173,8 +184,8 @@ class Registry:
         """
         factory, place = self.factory(socket, name), f"{socket} {name!r}"
         settings = _checked(place, factory, config or {}, config_type(factory, per_catalog=_socket(socket).per_catalog))
-        if any(parameter.name == "parts" for parameter in _parameters(factory)):
-            settings["parts"] = parts or Parts()
+        given = {"parts": parts or Parts(), "registry": self}
+        settings |= {each.name: given[each.name] for each in _parameters(factory) if each.name in _GIVEN}
         if _socket(socket).per_catalog:
             return partial(factory, **settings) if settings else factory
         try:
@@ -195,7 +206,8 @@ class Registry:
 
 
 def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = False) -> type[msgspec.Struct]:
-    """Returns the settings of a factory as a struct, a field for each named parameter except `parts` and the catalog."""
+    """Returns the settings of a factory as a struct, a field for each named parameter except `parts`, `registry` and the
+    catalog."""
     required: list[tuple[str, Any]] = []
     optional: list[tuple[str, Any, Any]] = []
     annotations = _annotations(factory)
@@ -267,7 +279,7 @@ def _plugin(point: EntryPoint, error: str | None) -> Plugin:
 def _settings_of(factory: Factory, per_catalog: bool) -> Sequence[inspect.Parameter]:
     """Returns the parameters that settings may set."""
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([] if per_catalog else [inspect.Parameter.POSITIONAL_OR_KEYWORD])]
-    return [each for each in _parameters(factory) if each.kind in kinds and each.name != "parts"]
+    return [each for each in _parameters(factory) if each.kind in kinds and each.name not in _GIVEN]
 
 
 def _is_open(factory: Factory) -> bool:

@@ -21,11 +21,13 @@ from toolcaddie.control.results.retry import Retry
 from toolcaddie.control.results.timeout import Timeout
 from toolcaddie.control.results.truncate import Truncate
 from toolcaddie.core.control import Decision
+from toolcaddie.core.errors import OutboundError
 from toolcaddie.core.programs import Program, ProgramResult
 from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
+from toolcaddie.ports import SearchHit
 from toolcaddie.ports.ranking import Ranking
 from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
@@ -46,6 +48,7 @@ from toolcaddie.testing.part_contracts import (
     MIDDLEWARE,
     POLICY,
     RANKER,
+    SEARCH,
     SINK,
     SOURCE,
     BrokenPromises,
@@ -460,6 +463,57 @@ class Restarted(Changed):
         return replace(program, seed=next(self.seeds))
 
 
+class Generous:
+    """Returns as many pages as it has."""
+
+    name = "generous"
+
+    async def search(self, query: str, *, count: int, seconds: float) -> Sequence[SearchHit]:
+        return [SearchHit(title=query, url=f"https://example.com/{number}") for number in range(10)]
+
+    async def close(self) -> None:
+        pass
+
+
+class Nowhere(Generous):
+    """Forgets the addresses."""
+
+    async def search(self, query: str, *, count: int, seconds: float) -> Sequence[SearchHit]:
+        return [SearchHit(title=query, url="")][:count]
+
+
+class Fragile(Generous):
+    """Breaks at a query with control characters."""
+
+    async def search(self, query: str, *, count: int, seconds: float) -> Sequence[SearchHit]:
+        if not query.isprintable():
+            raise ValueError("what is this?")
+        return []
+
+
+class Stubborn(Generous):
+    """Takes its time, whatever it was given."""
+
+    async def search(self, query: str, *, count: int, seconds: float) -> Sequence[SearchHit]:
+        if seconds < 1:
+            await asyncio.Event().wait()
+        return []
+
+
+class OneUse(Generous):
+    """Does not answer after it was closed."""
+
+    is_open = True
+
+    async def search(self, query: str, *, count: int, seconds: float) -> Sequence[SearchHit]:
+        if not self.is_open:
+            raise OutboundError("closed")
+        return []
+
+    async def close(self) -> None:
+        self.is_open = False
+
+
 SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SOURCE, Stranger, "its tools are valid and make a catalog"),
     (SOURCE, Raising, "a call of a tool that it does not have returns an error"),
@@ -493,6 +547,11 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CLASSIFIER, lambda: _goes_on, "a cancelled call is cancelled"),
     (CLASSIFIER, LastView, "conversations side by side get answers of their own"),
     (CLASSIFIER, Connecting, "closing it works before and after a call"),
+    (SEARCH, Generous, "it returns at most as many pages as it was asked for"),
+    (SEARCH, Nowhere, "it returns search hits with addresses"),
+    (SEARCH, Fragile, "an odd query is answered or refused with an outbound error"),
+    (SEARCH, Stubborn, "a search without time ends soon"),
+    (SEARCH, OneUse, "it can be closed twice and used again"),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),

@@ -24,5 +24,10 @@ def box_names(text: str) -> tuple[str, ...]:
 
 def with_box(settings: Settings, names: Iterable[str]) -> Settings:
     """Returns the settings with these sources of the box. A source that the settings name already keeps its own settings."""
-    present = {*settings.catalogs, *(part.type for part in settings.source)}
-    return replace(settings, catalogs=(*settings.catalogs, *(name for name in names if name not in present)))
+    new = (name for name in names if not names_source(settings, name))
+    return replace(settings, catalogs=(*settings.catalogs, *new))
+
+
+def names_source(settings: Settings, name: str) -> bool:
+    """Returns True if the settings have a source of this type."""
+    return name in settings.catalogs or any(part.type == name for part in settings.source)

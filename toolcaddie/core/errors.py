@@ -140,7 +140,13 @@ class SandboxError(ToolcaddieError):
 
 
 class OutboundError(ToolcaddieError):
-    """An outgoing request was refused by its guard, or failed; the message names the address."""
+    """An outgoing request was refused by its guard, or failed; the message names the address.
+
+    `rule`: the name of the written rule that refused it (`guards.net.rules`); empty: no rule did, it failed."""
+
+    def __init__(self, message: str = "", *, rule: str = "") -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 class ProviderError(ToolcaddieError):

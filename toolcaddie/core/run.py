@@ -169,6 +169,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Objects from the application for tools, by declared type."""
     variables: dict[str, Any] = msgspec.field(default_factory=dict)
     """Scratch values for the tools of this run; discarded with it."""
+    taint: tuple[str, ...] = ()
+    """For a call: the tools whose untrusted results the model had read before it made the call."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
     deadline: float | None = None

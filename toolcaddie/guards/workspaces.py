@@ -24,10 +24,10 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 class Workspaces:
     """A folder, or folders below it by tenant, bot or person, in the given order. The folder is made if it is missing.
 
-    Raises `ConfigError` if it cannot be made.
+    Raises `ConfigError`, which names the `setting`, if it cannot be made.
     """
 
-    def __init__(self, base: Path, *, per: Sequence[Per] = ()) -> None:
+    def __init__(self, base: Path, *, per: Sequence[Per] = (), setting: str = "base_path") -> None:
         self._per = tuple(dict.fromkeys(per))
         try:
             if not base.exists():
@@ -35,9 +35,9 @@ class Workspaces:
                 log.info("workspace_made", folder=str(base.absolute()))
             self.base = base.resolve(strict=True)
         except OSError as error:
-            raise ConfigError(f"base_path {str(base)!r} cannot be used as a folder: {error.strerror}") from error
+            raise ConfigError(f"{setting} {str(base)!r} cannot be used as a folder: {error.strerror}") from error
         if not self.base.is_dir():
-            raise ConfigError(f"base_path {str(base)!r} is not a folder; name a folder, or one that does not exist yet")
+            raise ConfigError(f"{setting} {str(base)!r} is not a folder; name a folder, or one that does not exist yet")
 
     def of(self, principal: Principal) -> Path:
         """Returns the folder of a principal, and makes it if it is missing."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolcaddie.testing.anthropic import AnthropicWire
+    from toolcaddie.testing.brave import ScriptedBrave
     from toolcaddie.testing.chat import CHAT
     from toolcaddie.testing.faults import altered, dripped, flood, hang_up, noisy
     from toolcaddie.testing.gemini import GeminiWire
@@ -58,6 +59,7 @@ _HOMES = {
     "Reply": "script",
     "ResponsesWire": "responses",
     "ScriptError": "script",
+    "ScriptedBrave": "brave",
     "ScriptedProvider": "provider",
     "ScriptedUpstream": "upstream",
     "Subject": "provider_contract",
@@ -95,6 +97,7 @@ __all__ = [
     "Reply",
     "ResponsesWire",
     "ScriptError",
+    "ScriptedBrave",
     "ScriptedProvider",
     "ScriptedUpstream",
     "Subject",

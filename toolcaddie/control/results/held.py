@@ -11,6 +11,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.meta_names import READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
+from toolcaddie.guards.markers import excerpt
 from toolcaddie.ports import CacheStore
 from toolcaddie.util.text import valid_text
 
@@ -62,8 +63,8 @@ class HeldResults:
         return handle if await self._store.put(_key(handle, principal), value, ttl=self._seconds) else None
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult:
-        """Returns `limit` characters from `offset` on, with a note on reading further. Text of an untrusted tool has the effect
-        `Taint`. Raises `StorageError`.
+        """Returns `limit` characters from `offset` on, with a note on reading further. Each page of a marked text has both
+        markers, and text of an untrusted tool has the effect `Taint`. Raises `StorageError`.
 
         The result is failed if this principal has no such handle, or the text ends before that offset.
         """
@@ -79,7 +80,8 @@ class HeldResults:
         end = min(offset + max(1, min(limit, READ_LIMIT)), len(text))
         note = _place(handle, offset, end, len(text), cut=held.cut)
         return ToolResult(
-            content=f"{text[offset:end]}\n[{note}]", effect=Taint(names=(held.tool,)) if held.untrusted else None
+            content=f"{excerpt(text, offset, end)}\n[{note}]",
+            effect=Taint(names=(held.tool,)) if held.untrusted else None,
         )
 
 

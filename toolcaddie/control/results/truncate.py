@@ -13,6 +13,7 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.run import Limits
 from toolcaddie.core.tool import ToolResult
+from toolcaddie.guards.markers import end_of
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -34,6 +35,8 @@ class Truncate:
 
     A cut result loses its `structured` value. A result also loses it if `structured` alone is over the limit or is not JSON.
     With `held`, the whole text is stored for the caller, and the note says how to read on with `read_result`.
+
+    A text between the markers of untrusted content keeps both markers.
 
     Is the outermost layer: all other layers see whole results, and what they add is within the limit too.
     """
@@ -71,10 +74,11 @@ def truncated(
     text = result.text
     total = utf8_size(text)
     if total > max_bytes:
-        room = max(0, max_bytes - len(_note(total, handle, total)))
+        end = end_of(text)
+        room = max(0, max_bytes - len(_note(total, handle, total)) - len(end))
         # A character has one byte or more, so this slice holds all that can stay, and no more is copied.
         start = valid_text(text[:max_bytes]).encode()[:room].decode(errors="ignore")
-        content = _cut(result.content, start + _note(total, handle, len(start)), media_bytes)
+        content = _cut(result.content, start + end + _note(total, handle, len(start)), media_bytes)
         return replace(result, content=content, structured=None, held=handle)
     content = _within(result.content, media_bytes)
     structured = result.structured if _fits(result.structured, max_bytes) else None

@@ -29,6 +29,8 @@ from toolcaddie.testing.part_contracts import (
     middleware,
     policy,
     ranker,
+    sandbox,
+    search,
     sink,
     source,
 )
@@ -44,6 +46,8 @@ __all__ = [
     "MIDDLEWARE",
     "POLICY",
     "RANKER",
+    "SANDBOX",
+    "SEARCH",
     "SINK",
     "SOURCE",
     "BrokenPromises",
@@ -62,5 +66,7 @@ META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
+SEARCH = tuple(search.CHECKS)
+SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
