@@ -7,6 +7,7 @@ never what it can do; that is the sandbox's task.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ def read(text: str) -> Script:
     reader = _Reader(text)
     reader.line(closing="")
     return Script(commands=tuple(reader.commands), variables=tuple(reader.variables))
+
+
+def shell() -> str:
+    """Returns the shell that runs command lines: bash, or sh where there is no bash."""
+    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
 _BLANKS = " \t"
@@ -160,8 +166,8 @@ class _Reader:
         if self._at == len(self._text) or self._peek("\n", ";", "|", ")"):
             return True
         if self._peek("(") and not self._peek("(("):
-            before = self._text[: self._at].rstrip(_BLANKS)
-            if before and before[-1] not in "\n;&|(" and before.split()[-1] not in _SKIPPED:
+            before = re.split(r"[ \t\n]", self._text[max(0, self._at - 100) : self._at].rstrip(_BLANKS))[-1]
+            if before and before[-1] not in ";&|(" and before not in _SKIPPED:
                 raise UnreadableError("it has a ( after a word, as a function has")
             return True
         return self._peek("&") and not self._peek("&>")
