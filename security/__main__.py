@@ -20,19 +20,19 @@ import msgspec
 from security import (
     approvals,
     audit,
+    authored,
     commands,
     dojo,
+    files,
     hostile,
     injections,
     programs,
     resumes,
     rogue_calls,
     serves,
+    ssrf,
     worlds,
 )
-from security import approvals, audit, dojo, files, hostile, injections, programs, resumes, serves, worlds
-from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, ssrf, worlds
-from security import approvals, audit, authored, dojo, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):

@@ -138,7 +138,8 @@ def _run(name: str, sources: Sequence[str]) -> Iterator[Goal]:
         canary = Path(folder) / "canary"
         canary.write_text(secrets.token_hex(16))
         placed = [
-            source.replace("{canary!r}", repr(str(canary))).replace("{folder!r}", repr(folder)) for source in sources
+            _encodable(source.replace("{canary!r}", repr(str(canary))).replace("{folder!r}", repr(folder)))
+            for source in sources
         ]
         process = subprocess.run(
             [sys.executable, "-m", "security.written", str(canary)],
@@ -161,6 +162,11 @@ def _run(name: str, sources: Sequence[str]) -> Iterator[Goal]:
     if changed:
         print("changed:", *changed[:10])
     yield Goal(name=f"files of the host that {name} changed", figure=f"{len(changed):,}", goal="0", met=not changed)
+
+
+def _encodable(text: str) -> str:
+    """Returns a text without halves of surrogate pairs, with which no source is accepted."""
+    return text.encode(errors="replace").decode()
 
 
 # --- values of commands -----------------------------------------------------------------------------------------------
@@ -209,7 +215,7 @@ def _made(values: Sequence[str]) -> Sequence[str]:
 
 async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder: str) -> str | None:
     """Returns the reason for which a value was refused or arrived wrong; None: it arrived."""
-    expected = [word.replace("{{x}}", value).encode("utf-8", "surrogateescape").hex() for word in template]
+    expected = [word.replace("{{x}}", value).encode(errors="surrogatepass").hex() for word in template]
     words = [_PYTHON, "-I", "-S", "-c", _SHOW, *template]
     tool = Definition(name="show", description="Shows.", type="command", source=json.dumps(words), parameters=_SCHEMA)
     result = await running.run(tool, {"x": value}, sandbox=sandbox, limits=AuthoredLimits())

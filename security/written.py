@@ -32,7 +32,7 @@ from toolcaddie.sandbox.wall import Wall
 from toolcaddie.tools.authored import running
 from toolcaddie.tools.authored.values import AuthoredLimits, Definition
 
-_LIMITS = AuthoredLimits(seconds=1.0)
+_LIMITS = AuthoredLimits(seconds=3.0)
 _INHERIT_ORPHANS = 36
 """Number of prctl on Linux."""
 _SETTLE = 0.1
@@ -169,7 +169,7 @@ class Host:
 async def main(canary: Path, sources: Sequence[str]) -> None:
     """Prints one JSON list for each source, the traces that it left, and one for the host."""
     sandbox: Sandbox = Wall()
-    first = await running.run(as_tool("1"), {}, sandbox=sandbox, limits=_LIMITS)
+    first = await running.run(as_tool("1"), {}, sandbox=sandbox, limits=AuthoredLimits())
     if first.text != "1":
         raise SystemExit(f"the sandbox does not run tools: {first.text[:500]}")
     host = Host(canary)

@@ -30,6 +30,10 @@ class Terminal:
     def types(self, line: str) -> None:
         os.write(self._end, f"{line}\n".encode())
 
+    def ended(self) -> int:
+        """Waits until the process has ended, and returns its exit code."""
+        return self._process.wait()
+
     def interrupts_until(self, text: bytes) -> str:
         """Presses Ctrl-C, and returns what the process prints up to this text. As a person would, it presses again if nothing is
         printed for some seconds: a signal between the prompt and the reading of a line is noticed with the next key only."""

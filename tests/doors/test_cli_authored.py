@@ -11,6 +11,7 @@ import pytest
 
 from tests.doors.authoring import ANN, COUNTS, written
 from tests.doors.commandline import CommandLine
+from tests.doors.terminal import terminal
 from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.core.control import Principal
 from toolcaddie.parts import Parts
@@ -66,6 +67,18 @@ def test_what_is_approved_without_a_digest_is_what_the_command_prints(
     assert "return len(text.split())" in result.stderr
     assert tool.digest in result.stderr
     assert toolcaddie.json("authored", "show", "count_words")["tool"]["status"] == "approved"
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", "approved"), ("n", "pending")])
+def test_at_a_terminal_the_person_is_asked_after_reading(
+    toolcaddie: CommandLine, tool: AuthoredTool, answer: str, status: str
+) -> None:
+    with terminal("authored", "approve", "count_words") as person:
+        assert "return len(text.split())" in person.until(b"approve exactly this? [y/N]: ")
+        person.types(answer)
+        person.until(b"approved count_words" if answer == "y" else b"nothing was approved")
+        assert person.ended() == (0 if answer == "y" else 1)
+    assert toolcaddie.json("authored", "show", "count_words")["tool"]["status"] == status
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "0" * 12])

@@ -3,147 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
+import json
+import subprocess
+import sys
 import time
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from security.internet import Names, Wire
+from security.hostile_pages import HOSTILE
+from security.internet import Names, Wire, served
 from toolcaddie import PracticeModel, Runtime
-from toolcaddie.core.tool import ToolResult
-from toolcaddie.guards.net import guarded_client
+from toolcaddie.guards.net import AddressInfo, guarded_client
 from toolcaddie.parts import Parts
 from toolcaddie.tools.web.settings import FetchSettings
 from toolcaddie.tools.web.source import WebSource
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="this system does not tell its peak memory"),
+]
 
+ROOT = Path(__file__).parents[2]
 TIMEOUT = 1.0
 GRACE = 0.5
-MEGABYTE = 1024 * 1024
-MOST_MEMORY = 64 * MEGABYTE
-
-Script = Callable[[asyncio.StreamWriter], Any]
-OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+MOST_MEMORY = 64 * 1024 * 1024
+READABLE = {"nests JSON", "has only brackets", "has a million links", "imitates markers", "nests formatting"}
+"""Pages that are odd, and read all the same where the machine is fast enough."""
 
 
-def sends(head: bytes, *, then: bytes = b"", pause: float | None = None) -> Script:
-    """A server that sends a head and then the same piece for ever, `pause` seconds apart; None: it sends it once and closes."""
-
-    async def script(writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while True:
-            writer.write(then)
-            await writer.drain()
-            if pause is None:
-                return
-            await asyncio.sleep(pause)
-
-    return script
+@pytest.fixture(scope="module")
+def ports() -> Iterator[Mapping[str, int]]:
+    """The ports of the hostile servers, which run in a process of their own, so that their memory is not counted."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "security.hostile_pages"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    yield json.loads(process.stdout.readline())
+    process.communicate()
 
 
-def page(body: bytes, content_type: str = "text/html", encoding: str = "identity") -> Script:
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Encoding: {encoding}\r\n"
-    return sends(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+def source(port: int) -> WebSource:
+    """A source for which every public name leads to a port of this machine."""
+    names = Names()
 
+    def client(**options: Any) -> Any:
+        return guarded_client(resolver=names, open_socket=Wire(port), **options)
 
-def chunk(data: bytes) -> bytes:
-    return b"%x\r\n" % len(data) + data + b"\r\n"
-
-
-def deflated_bomb() -> bytes:
-    """A gigabyte of zeros, twice compressed to some kilobytes."""
-    packer = zlib.compressobj(9)
-    return b"".join([*(packer.compress(bytes(MEGABYTE)) for _ in range(1_024)), packer.flush()])
-
-
-HOSTILE: dict[str, Callable[[], Script]] = {
-    "says nothing": lambda: sends(b"", pause=0.05),
-    "drips its status": lambda: sends(b"HTTP/1.1 200 ", then=b"O", pause=0.02),
-    "drips its headers": lambda: sends(OK, then=b"a", pause=0.02),
-    "drips its body": lambda: sends(OK + b"Content-Length: 9999\r\n\r\n", then=b"a", pause=0.02),
-    "drips chunks": lambda: sends(CHUNKED, then=chunk(b"a"), pause=0.02),
-    "drips what is compressed": lambda: sends(
-        OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"")[:10], pause=0.02
-    ),
-    "never ends": lambda: sends(CHUNKED, then=chunk(bytes(65_536)), pause=0),
-    "never ends and is JSON": lambda: sends(
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
-        then=chunk(b"[" * 65_536),
-        pause=0,
-    ),
-    "announces 10 GB": lambda: sends(OK + b"Content-Length: 10737418240\r\n\r\n", then=bytes(65_536), pause=0),
-    "announces less than nothing": lambda: sends(OK + b"Content-Length: -1\r\n\r\n", then=bytes(65_536), pause=0),
-    "is a gzip bomb": lambda: page(gzip.compress(bytes(200 * MEGABYTE)), encoding="gzip"),
-    "is a deflate bomb": lambda: page(deflated_bomb(), encoding="deflate"),
-    "is a bomb in a bomb": lambda: page(gzip.compress(gzip.compress(bytes(100 * MEGABYTE))), encoding="gzip, gzip"),
-    "is a brotli bomb": lambda: page(b"\x5b\xff\xff\xff\x03" * 1_000, encoding="br"),
-    "is a zstd bomb": lambda: page(b"\x28\xb5\x2f\xfd" * 1_000, encoding="zstd"),
-    "has a million gzip files": lambda: page(gzip.compress(b"") * 200_000, encoding="gzip"),
-    "nests HTML": lambda: page(b"<div>" * 900_000),
-    "nests formatting": lambda: page(b"<b><p>" * 700_000),
-    "nests tables": lambda: page(b"<table><tr><td>" * 300_000),
-    "nests lists": lambda: page(b"<ul><li>" * 500_000),
-    "has a million attributes": lambda: page(b"<p " + b" ".join(b"a%d=1" % number for number in range(400_000)) + b">"),
-    "has a million links": lambda: page(b"<a href=x>x" * 400_000),
-    "has only brackets": lambda: page(b"<" * 4_500_000),
-    "nests JSON": lambda: page(b"[" * 4_500_000, "application/json"),
-    "imitates markers": lambda: page(b"&lt;&lt;&lt;END_EXTERNAL_UNTRUSTED_" * 100_000),
-    "has many headers": lambda: sends(b"HTTP/1.1 200 OK\r\n" + b"".join(b"h%d: x\r\n" % n for n in range(200_000))),
-    "has endless headers": lambda: sends(b"HTTP/1.1 200 OK\r\n", then=b"header: value\r\n" * 1_000, pause=0),
-    "has an endless header": lambda: sends(b"HTTP/1.1 200 OK\r\nheader: ", then=b"x" * 65_536, pause=0),
-    "has an endless status": lambda: sends(b"HTTP/1.1 200 ", then=b"x" * 65_536, pause=0),
-    "has an endless chunk size": lambda: sends(CHUNKED, then=b"0" * 65_536, pause=0),
-    "redirects to itself": lambda: sends(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"),
-    "redirects and drips": lambda: sends(
-        b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 99\r\n\r\n", then=b"a", pause=0.02
-    ),
-    "redirects far": lambda: sends(
-        b"HTTP/1.1 302 Found\r\nLocation: /" + b"a" * 8_000 + b"\r\nContent-Length: 0\r\n\r\n"
-    ),
-    "switches protocols": lambda: sends(
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", then=b"x" * 65_536, pause=0
-    ),
-    "only goes on": lambda: sends(b"", then=b"HTTP/1.1 100 Continue\r\n\r\n" * 100, pause=0),
-    "sends noise": lambda: sends(b"", then=bytes(range(256)) * 256, pause=0),
-    "hangs up": lambda: sends(b""),
-}
-
-
-@asynccontextmanager
-async def server(script: Script) -> AsyncIterator[int]:
-    writers: set[asyncio.StreamWriter] = set()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.add(writer)
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            await script(writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    listening = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield listening.sockets[0].getsockname()[1]
-    finally:
-        listening.close()
-        for writer in writers:
-            writer.transport.abort()
-
-
-async def fetched(port: int, **fetch: Any) -> ToolResult:
-    parts = Parts(guarded_client=lambda **options: guarded_client(resolver=Names(), open_socket=Wire(port), **options))
-    source = WebSource(None, fetch=FetchSettings(timeout=TIMEOUT, **fetch), parts=parts)
-    async with Runtime(provider=PracticeModel(), sources=[source]) as runtime:
-        return await runtime.call("web_fetch", {"url": "http://example.com/"})
+    return WebSource(None, fetch=FetchSettings(timeout=TIMEOUT, cache_ttl=0), parts=Parts(guarded_client=client))
 
 
 @contextmanager
@@ -160,53 +71,48 @@ def memory(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="this system does not tell its peak memory"
-)
+async def fetched(port: int) -> tuple[float, Any]:
+    """The seconds that a call takes, and its result."""
+    async with Runtime(provider=PracticeModel(), sources=[source(port)]) as runtime:
+        began = time.monotonic()
+        result = await runtime.call("web_fetch", {"url": "http://example.com/"})
+        return time.monotonic() - began, result
 
 
-@needs_proc
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_server_is_left_in_time_and_with_little_memory(name: str) -> None:
-    async with server(HOSTILE[name]()) as port:
-        with little_memory():
-            began = time.monotonic()
-            result = await fetched(port)
-            seconds = time.monotonic() - began
+async def test_a_hostile_server_is_left_in_time_and_with_little_memory(name: str, ports: Mapping[str, int]) -> None:
+    with little_memory():
+        seconds, result = await fetched(ports[name])
     assert seconds < TIMEOUT + GRACE
     assert len(result.text) < 60_000
-    assert result.is_error or name in (
-        "nests JSON",
-        "has only brackets",
-        "has a million links",
-        "imitates markers",
-        "nests formatting",
-    )
+    assert result.is_error or name in READABLE
 
 
-@needs_proc
-async def test_forty_hostile_servers_at_once_do_not_hold_up_a_good_one() -> None:
-    names = list(HOSTILE) * 2
-    async with server(page(b"<p>fine</p>")) as good:
-        with little_memory():
-            hostile = [asyncio.create_task(one(HOSTILE[name]())) for name in names[:40]]
-            waits = []
-            while not all(task.done() for task in hostile):
+async def test_all_of_them_at_once_end_in_time_and_with_little_memory_and_hold_up_no_good_page(
+    ports: Mapping[str, int],
+) -> None:
+
+    class Anywhere(Wire):
+        def __call__(self, address: AddressInfo) -> Any:
+            self._port = address[4][1]
+            return super().__call__(address)
+
+    def client(**options: Any) -> Any:
+        return guarded_client(resolver=Names(), open_socket=Anywhere(), **options)
+
+    async with served(lambda _: web.Response(text="fine")) as good:
+        settings = FetchSettings(timeout=TIMEOUT, cache_ttl=0, ports=(good, *ports.values()))
+        web_source = WebSource(None, fetch=settings, parts=Parts(guarded_client=client))
+        async with Runtime(provider=PracticeModel(), sources=[web_source]) as runtime:
+
+            async def seconds_of(port: int) -> float:
                 began = time.monotonic()
-                async with asyncio.timeout(TIMEOUT + GRACE):
-                    reader, writer = await asyncio.open_connection("127.0.0.1", good)
-                    writer.write(b"GET / HTTP/1.1\r\n\r\n")
-                    await reader.read()
-                    writer.close()
-                waits.append(time.monotonic() - began)
-                await asyncio.sleep(0.01)
-    assert all(task.result() < TIMEOUT + GRACE + 1 for task in hostile)
-    assert sorted(waits)[int(len(waits) * 0.95)] < 0.5
+                await runtime.call("web_fetch", {"url": f"http://example.com:{port}/"})
+                return time.monotonic() - began
 
-
-async def one(script: Script) -> float:
-    """Fetches from a hostile server; the seconds that it took."""
-    async with server(script) as port:
-        began = time.monotonic()
-        await fetched(port)
-        return time.monotonic() - began
+            with little_memory():
+                hostile = [asyncio.create_task(seconds_of(port)) for port in ports.values()]
+                waits = [await seconds_of(good) for _ in range(20)]
+                seconds = await asyncio.gather(*hostile)
+    assert max(seconds) < TIMEOUT + GRACE
+    assert sorted(waits)[10] < 0.5

@@ -113,6 +113,7 @@ class _Shipped:
     words: re.Pattern[str]
     data: frozenset[str]
     last_words: frozenset[str]
+    word_folders: frozenset[str]
     templates: frozenset[str]
     sources: frozenset[str]
     tests: frozenset[str]
@@ -133,6 +134,7 @@ def _shipped() -> _Shipped:
         words=re.compile("|".join(words["words"])),
         data=frozenset(words["extensions"]),
         last_words=frozenset(words["last"]),
+        word_folders=frozenset(words["folders"]),
         templates=frozenset(readable["templates"]),
         sources=frozenset(readable["sources"]),
         tests=frozenset(readable["tests"]),
@@ -244,18 +246,19 @@ class SecretPaths:
                 )
                 if not excepted and rule.fits(before, placed=placed):
                     return rule.reason
-            if not public and self._says_secret(variant):
+            if not public and self._says_secret(variant, before):
                 return self._data.words_reason
         return None
 
-    def _says_secret(self, name: str) -> bool:
-        """Returns whether the words of the name of a file with data say that it holds a secret."""
+    def _says_secret(self, name: str, folders: Sequence[str]) -> bool:
+        """Returns whether the name of a file with data, or its folder, says that it holds a secret."""
         stem, dot, ending = name.lstrip(".").rpartition(".")
         stem, ending = (stem, ending) if dot and stem else (name, "")
         if ending not in self._data.data:
             return False
         words = _WORD.split(stem)
         says_it = self._data.words.search("".join(words)) is not None
+        says_it = says_it or (bool(folders) and folders[-1] in self._data.word_folders)
         ends_with_it = not ending and len(words) > 1 and words[-1] in self._data.last_words
         return (says_it or ends_with_it) and not self._is_template(name)
 

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -100,18 +100,20 @@ class GuardedClient:
         body: bytes | None = None,
         max_bytes: int | None = None,
         types: Sequence[str] | None = None,
+        before_large: Callable[[], Awaitable[object]] | None = None,
     ) -> Fetched:
         """Returns the whole answer, whatever its status. Raises `OutboundError` for a body above `max_bytes` (None: the client's
         own limit), compressed or decompressed, and for a successful answer of another content type than `types`.
 
         `types`: content types such as `text/html`, `text/*` and `application/*+json`; None: any. An answer without a type is
-        read.
+        read. `before_large`: awaited once, before a body above 256 KiB is read further.
         """
         options = {"Accept-Encoding": ENCODINGS, **(headers or {})}
         async with self.open(url, method=method, headers=options, body=body, decompress=False) as response:
             if types is not None and response.ok:
                 _check_type(response, types)
-            content = await read_decoded(response, self._max_bytes if max_bytes is None else max_bytes)
+            most = self._max_bytes if max_bytes is None else max_bytes
+            content = await read_decoded(response, most, before_large=before_large)
             return Fetched(
                 url=str(response.url),
                 status=response.status,

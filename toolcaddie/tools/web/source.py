@@ -62,6 +62,7 @@ class WebSource:
         parts: Parts,
     ) -> None:
         self._provider = provider
+        self._concurrency = fetch.concurrency
         self._reader: PageReader | None = None
         self._rates = {
             "web_search": Rate(search.per_minute, clock=parts.clock),
@@ -83,7 +84,7 @@ class WebSource:
     def reader(self) -> PageReader:
         """The reader of pages, in the event loop in which the source was opened."""
         if self._reader is None:
-            self._reader = PageReader()
+            self._reader = PageReader(self._concurrency)
         return self._reader
 
     def tools(self) -> Sequence[Tool]:
@@ -93,7 +94,7 @@ class WebSource:
         return (Category(name="web", keywords=("web", "internet", "search", "page", "url", "website", "online")),)
 
     async def open(self) -> None:
-        self._reader = PageReader()
+        self._reader = PageReader(self._concurrency)
 
     async def close(self) -> None:
         self._reader = None

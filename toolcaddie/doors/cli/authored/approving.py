@@ -10,6 +10,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.cli.authored.desk import Desk, asked, decided, key_argument, note_option, report, tenant_option
 from toolcaddie.doors.cli.authored.sheet import print_review
+from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
@@ -65,8 +66,8 @@ def _seen_digest(settings: Settings, tenant: str, key: str, digest: str, *, as_j
         return present
     if not as_json:
         print_review(review, err=True)
-    if sys.stdin.isatty():
-        click.confirm("approve exactly this?", abort=True, err=True)
+    if sys.stdin.isatty() and not click.confirm("approve exactly this?", err=True):
+        raise CommandFailed("nothing was approved")
     return present
 
 

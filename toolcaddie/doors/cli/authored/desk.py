@@ -13,6 +13,7 @@ import click
 from toolcaddie.app.authoring import authorship_of
 from toolcaddie.app.build import existing, existing_or_empty
 from toolcaddie.app.runtimes import bots_of, host_parts, policy_of
+from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import Settings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
@@ -26,6 +27,7 @@ from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.registry import Registry
 from toolcaddie.storage.database import Database
 from toolcaddie.tools.authored.values import AuthoredTool
+from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import visible_line
 from toolcaddie.util.user import user_name
 
@@ -74,11 +76,15 @@ def report(tool: AuthoredTool, *, as_json: bool) -> None:
 
 @asynccontextmanager
 async def _desk(settings: Settings, database: Database, tenant: str) -> AsyncIterator[Desk]:
-    parts = host_parts(settings, database.store)
+    sandbox = SandboxOnDemand(settings)
+    parts = replace(host_parts(settings, database.store), sandbox=sandbox)
     approvals = JudgedApprovals(
         StoredApprovals(database.store, emit=Trail(database.events).emit),
         CurrentPolicy(policy_of(settings, Registry(), parts)),
         Visibility(bots_of(settings)),
     )
     person = Principal(id=user_name(), tenant=tenant, channel="command line")
-    yield Desk(person=person, reviews=Reviews(authorship_of(settings, parts), approvals))
+    try:
+        yield Desk(person=person, reviews=Reviews(authorship_of(settings, parts), approvals))
+    finally:
+        await sandbox.close()
