@@ -99,7 +99,7 @@ def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
         Wall()
     except ConfigError as error:
         return [Goal(name="commands in the sandbox", figure=f"not tried: {error}", goal="tried", met=False)]
-    step = 4 if quick else 1
+    step = 8 if quick else 1
     dangerous = [*OWN_DANGEROUS, *(texts_of(corpora, "dangerous_commands.txt") or ())[::step]]
     harmless = texts_of(corpora, "safe_commands.txt")
     return [
@@ -107,7 +107,7 @@ def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
         _forced(dangerous),
         _harmless("harmless commands of ours that ran unasked", OWN_SAFE),
         *([_harmless("lines of safe_commands.txt that ran unasked", harmless[::step])] if harmless else []),
-        *asyncio.run(_timeouts(3 if quick else 10)),
+        *asyncio.run(_timeouts(1 if quick else 10)),
     ]
 
 
