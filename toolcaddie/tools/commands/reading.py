@@ -76,10 +76,10 @@ def _program_doubt(words: Sequence[Word]) -> str:
     if program in _CHECKS:
         return _CHECKS[program](arguments)
     texts = [word.text for word in arguments]
-    reason = listed_doubt(program, texts)
-    if reason and (texts in (["--version"], ["--help"]) or (not texts and _is_absent(program))):
+    tells_of_itself = "/" not in program and texts in (["--version"], ["--help"])
+    if tells_of_itself or (not texts and _is_absent(program)):
         return ""
-    return reason
+    return listed_doubt(program, texts)
 
 
 def _is_absent(program: str) -> bool:

@@ -307,15 +307,15 @@ class _Reader:
         start = self._at
         if self._text[start] == "`":
             self._backticks()
-        elif found := (_ARITHMETIC.match(self._text, start) or _BRACED.match(self._text, start)):
-            self._at = found.end()
+        elif match := (_ARITHMETIC.match(self._text, start) or _BRACED.match(self._text, start)):
+            self._at = match.end()
         elif self._peek("$(("):
             raise UnreadableError("it calculates with $(( in a way that is not known")
         elif self._peek("$("):
             self._at += 2
             self._nested(closing=")")
-        elif found := _PARAMETER.match(self._text, start):
-            self._at = found.end()
+        elif match := _PARAMETER.match(self._text, start):
+            self._at = match.end()
         elif self._peek("${", "$'", '$"', "$["):
             raise UnreadableError(f"it has the expansion {self._text[start : start + 12]!r}")
         else:
