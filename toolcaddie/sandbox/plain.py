@@ -125,8 +125,9 @@ class _Supervised:
         return self._process.pid
 
     def kill(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._control, b"k")
+        if self._control >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._control, b"k")
 
     def check(self, ended: Ended, stderr: bytes) -> None:
         """Does nothing: the supervisor says itself that a command cannot be started."""
@@ -139,6 +140,7 @@ class _Supervised:
         status = os.read(self._status, _STATUS_BYTES)
         os.close(self._status)
         os.close(self._control)
+        self._control = -1  # the number may soon belong to another file
         await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self._place.remove)
         match status.split():
