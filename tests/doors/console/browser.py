@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import aiohttp
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from yarl import URL
 
-from tests.doors.authoring import Server
 from toolcaddie.core.control import Principal
 
 HOME = "/console/authored"
+
+
+class Server(Protocol):
+    """A server with a console."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def key(self, person: Principal) -> str:
+        """The API key of a person."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
