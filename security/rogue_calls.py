@@ -223,6 +223,7 @@ url = "http://127.0.0.1:{port}/mcp"
 timeout = {TIMEOUT}
 [[source]]
 type = "web"
+[source.fetch]
 private_hosts = ["127.0.0.1:{port}"]
 cache_ttl = 0
 timeout = {TIMEOUT}

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import ctypes
 import hashlib
+import itertools
 import os
 import re
 import sys
@@ -25,18 +27,20 @@ import psutil
 from security.escapes import CANARY, alone_in_a_network, packets
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.ports import Sandbox
+from toolcaddie.sandbox import warden
 from toolcaddie.sandbox.wall import Wall
 from toolcaddie.tools.authored import running
 from toolcaddie.tools.authored.values import AuthoredLimits, Definition
 
-_LIMITS = AuthoredLimits(seconds=2.0)
+_LIMITS = AuthoredLimits(seconds=3.0)
 _INHERIT_ORPHANS = 36
 """Number of prctl on Linux."""
 _SETTLE = 0.1
 """Seconds after which no process of a tool may be alive."""
 _PLACES = re.compile(r"/(?:tmp|var/tmp|dev/shm)/[\w.-]+")
-_HOST_FILES = ("/etc", "/root", "/var/spool", "/usr/local/bin")
-_MOST_HOST_FILES = 5_000
+_HOST_FILES = ("/etc", "/usr/local", "/var/spool", "/boot", "/srv", "/opt")
+_MOST_FILES = 2_000
+"""Number of files watched in each of these folders."""
 
 
 def as_tool(source: str) -> Definition:
@@ -77,15 +81,40 @@ def digest_of(folder: Path) -> str:
 
 def host_state() -> dict[str, tuple[int, int, int]]:
     """Returns size, mode and time of change of files that a tool with the host's permissions could change."""
-    paths = (path for place in _HOST_FILES for path in Path(place).rglob("*"))
+    paths = itertools.chain.from_iterable(
+        itertools.islice(Path(place).rglob("*"), _MOST_FILES) for place in _HOST_FILES
+    )
     state: dict[str, tuple[int, int, int]] = {}
-    for path, _ in zip(paths, range(_MOST_HOST_FILES), strict=False):
+    for path in paths:
         try:
             status = path.lstat()
         except OSError:
             continue
         state[str(path)] = (status.st_size, status.st_mode, status.st_mtime_ns)
     return state
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _waits(pid: int) -> bool:
+    """Returns whether a process is the sandbox's own, which waits for the next command: it is not behind the wall yet."""
+    try:
+        is_outside = os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid")
+        return is_outside and warden.__file__ in psutil.Process(pid).cmdline()
+    except (OSError, psutil.Error):
+        return False
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return " ".join(psutil.Process(pid).cmdline())[:80]
+    except psutil.Error:
+        return str(pid)
 
 
 class Host:
@@ -99,7 +128,12 @@ class Host:
 
     @staticmethod
     def _alive() -> set[int]:
-        return {child.pid for child in psutil.Process().children(recursive=True)}
+        """Returns the processes below this one, without those that are dead."""
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # orphans that have died
+                pass
+        children = psutil.Process().children(recursive=True)
+        return {child.pid for child in children if not _is_dead(child) and not _waits(child.pid)}
 
     def traces(self, source: str, result: ToolResult) -> Iterator[str]:
         """Yields what a tool left behind."""
@@ -107,29 +141,35 @@ class Host:
             yield "a canary was read"
         if digest_of(self._folder) != self._files:
             yield "a file was changed"
-        if made := [place for place in _PLACES.findall(source) if os.path.lexists(place)]:
-            yield f"{made[0]} was made"
+        if made := self._made(source):
+            yield f"{made} was made"
         if packets() != self._packets:
             yield "a packet was sent"
-        if self._started():
-            yield "a process was left"
+        if names := self._left():
+            yield f"a process was left: {names}"
 
     def final(self) -> list[str]:
         """Returns the files of the host that were changed by any of the tools."""
         now = host_state()
         return [path for path in self._host.keys() | now.keys() if self._host.get(path) != now.get(path)]
 
-    def _started(self) -> bool:
+    def _made(self, source: str) -> str:
+        """Returns a file that a source names in a folder for temporary files, if the host has it now."""
+        places = (place for place in _PLACES.findall(source) if not str(self._folder).startswith(place))
+        return next((place for place in places if os.path.lexists(place)), "")
+
+    def _left(self) -> str:
+        """Returns the names of processes that a tool left alive."""
         until = time.monotonic() + _SETTLE
         while (left := self._alive() - self._processes) and time.monotonic() < until:
             time.sleep(0.005)
-        return bool(left)
+        return ", ".join(_name_of(pid) for pid in left)
 
 
 async def main(canary: Path, sources: Sequence[str]) -> None:
     """Prints one JSON list for each source, the traces that it left, and one for the host."""
     sandbox: Sandbox = Wall()
-    first = await running.run(as_tool("1"), {}, sandbox=sandbox, limits=_LIMITS)
+    first = await running.run(as_tool("1"), {}, sandbox=sandbox, limits=AuthoredLimits())
     if first.text != "1":
         raise SystemExit(f"the sandbox does not run tools: {first.text[:500]}")
     host = Host(canary)

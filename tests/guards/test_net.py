@@ -6,23 +6,19 @@ No test leaves this machine: sockets for public addresses are diverted to a loop
 from __future__ import annotations
 
 import asyncio
-import errno
 import gzip
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.abc import AbstractResolver, ResolveResult
 
+from security.internet import PUBLIC, Handler, Names, Wire, served
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import (
-    AddressInfo,
     checked_url,
     guarded_client,
     operator_client,
@@ -30,88 +26,8 @@ from toolcaddie.guards.net import (
     why_not_public,
 )
 
-PUBLIC = "93.184.215.14"
 CORPORA = Path(os.environ.get("TOOLCADDIE_SHARED", Path(__file__).parents[3] / "shared")) / "corpora"
 needs_corpora = pytest.mark.skipif(not CORPORA.is_dir(), reason="the shared corpora are not beside the project")
-
-
-# ---------------------------------------------------------------- a small Internet
-
-
-Handler = Callable[[web.Request], web.StreamResponse]
-
-
-@asynccontextmanager
-async def served(answer: Handler) -> AsyncIterator[int]:
-    """The port of a loopback server that answers everything by `answer`."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return answer(request)
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
-class Names(AbstractResolver):
-    """A name server: a list of answers per name, the last repeats; unknown names are public ones."""
-
-    def __init__(self, answers: dict[str, list[list[str]]] | None = None) -> None:
-        self._answers = {name.lower(): list(rounds) for name, rounds in (answers or {}).items()}
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        addresses = self._addresses(host)
-        if not addresses:
-            raise OSError(errno.ENOENT, f"no address of {host}")
-        return [self._result(host, address, port) for address in addresses]
-
-    async def close(self) -> None:
-        pass
-
-    def _addresses(self, host: str) -> list[str]:
-        try:  # what the system's own resolver makes of 127.1, 0x7f000001 and their like
-            return [socket.inet_ntoa(socket.inet_aton(host))]
-        except OSError:
-            answers = self._answers.get(host.lower(), [[PUBLIC]])
-            return answers.pop(0) if len(answers) > 1 else answers[0]
-
-    @staticmethod
-    def _result(host: str, address: str, port: int) -> ResolveResult:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return ResolveResult(
-            hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST
-        )
-
-
-class Wire:
-    """Opens sockets for a guarded client: notes the address, then diverts to a loopback port, or goes nowhere."""
-
-    def __init__(self, port: int | None = None) -> None:
-        self.addresses: list[str] = []
-        self._port = port
-
-    def __call__(self, address: AddressInfo) -> socket.socket:
-        self.addresses.append(address[4][0])
-        if self._port is None:
-            raise OSError(errno.ENETUNREACH, "no network in tests")
-        diverted = Diverted(socket.AF_INET, socket.SOCK_STREAM)
-        diverted.port = self._port
-        return diverted
-
-
-class Diverted(socket.socket):
-    port = 0
-
-    def connect(self, address: Any) -> None:
-        super().connect(("127.0.0.1", self.port))
 
 
 def line_values(name: str) -> Iterable[str]:

@@ -16,8 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import contextlib
 
-from test_net import CORPORA, Names, Wire, needs_corpora, served
+from test_net import CORPORA, needs_corpora
 
+from security.internet import Names, Wire, served
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import checked_url, guarded_client, why_not_public
 

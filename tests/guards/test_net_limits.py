@@ -21,8 +21,9 @@ from aiohttp import web
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_net import PUBLIC, Handler, Names, Wire, redirecting, served
+from test_net import redirecting
 
+from security.internet import PUBLIC, Handler, Names, Wire, served
 from toolcaddie.core.errors import ConfigError, OutboundError
 from toolcaddie.guards.net import Reach, guarded_client, host_matches
 from toolcaddie.guards.net.rules import RULES

@@ -129,7 +129,8 @@ def test_absolute_paths_inside_and_paths_with_dots_are_understood(base: Path) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["", " ", "a\0b", "\ud800", "x" * 5_000, "n" * 300, "file/x", "file/", "missing/../new"]
+    "path",
+    ["", " ", "a\0b", "\ud800", "x" * 5_000, "n" * 300, "new\nline", "\x1b[2J", "file/x", "file/", "missing/../new"],
 )
 def test_paths_that_name_no_possible_file_are_refused_in_words(base: Path, path: str) -> None:
     with pytest.raises(PathError, match=r"\w+ \w+ \w+"):

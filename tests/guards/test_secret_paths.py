@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from toolcaddie.guards.secret_paths import SecretPaths
-from toolcaddie.guards.secret_walk import TooManyFilesError, secret_entries
+from toolcaddie.guards.secret_walk import SecretWalk, TooManyFilesError, secret_entries
 
 CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
 SHIPPED = SecretPaths.of()
@@ -285,6 +285,34 @@ def test_a_walk_finds_secret_files_and_folders_and_second_names_of_them(tmp_path
     (tmp_path / "circle").symlink_to(".")
     found = secret_entries(tmp_path, SecretPaths.of(base=tmp_path))
     assert found == (".ssh", "a/b/.env", "innocent", "node_modules/x/key.pem")
+
+
+def test_a_second_walk_sees_every_change_since_the_first(tmp_path: Path) -> None:
+    walk = SecretWalk(tmp_path, SecretPaths.of(base=tmp_path))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/plain").write_text("x")
+    assert walk.entries() == ()
+    (tmp_path / "a/.env").write_text("x")
+    assert walk.entries() == walk.entries() == ("a/.env",)
+    (tmp_path / "other").hardlink_to(tmp_path / "a/.env")
+    assert walk.entries() == ("a/.env", "other")
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert walk.entries() == ("b/.env", "other")
+    (tmp_path / "b/.env").unlink()
+    assert walk.entries() == ()
+
+
+def test_a_folder_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/.env").touch()
+    monkeypatch.setattr("time.time_ns", lambda: 2**62)  # long after the last change
+    walk = SecretWalk(tmp_path, SecretPaths.of(base=tmp_path))
+    assert walk.entries() == ("a/.env",)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.scandir", None)
+        assert walk.entries() == ("a/.env",)
+    (tmp_path / "a/key.pem").touch()
+    assert walk.entries() == ("a/.env", "a/key.pem")
 
 
 def test_a_folder_with_too_many_files_is_an_error_and_not_half_hidden(tmp_path: Path) -> None:

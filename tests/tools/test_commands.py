@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools.command_rig import Alive, rig
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool import ToolAnnotations
 from toolcaddie.parts import Parts
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
@@ -251,3 +253,36 @@ async def test_a_command_reaches_no_network_and_no_file_of_the_host(tmp_path: Pa
         result = await box.exec(f"cat {tmp_path}/outside; cat /work/../outside; cat /etc/shadow; cat /proc/net/dev")
         assert "canary-20" not in result.text
         assert "eth0" not in result.text
+
+
+async def test_each_tenant_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
+    async with rig(tmp_path, folder_per=["tenant"]) as box:
+        await box.exec("echo canary-21 > a", options={"principal": Principal(tenant="house")})
+        assert (box.folder / "house" / "a").read_text() == "canary-21\n"
+    async with rig(tmp_path, "wall", folder_per=["tenant"]) as box:
+        seen = await box.exec("ls -R /work ..; cat ../*/a", options={"principal": Principal(tenant="other")})
+        assert "canary-21" not in seen.text
+        assert "house" not in seen.text
+
+
+async def test_an_operator_may_hide_further_files(tmp_path: Path) -> None:
+    async with rig(tmp_path, "wall", hidden_patterns=["*.draft", "private/"]) as box:
+        (box.folder / "private").mkdir()
+        for name in ("a.draft", "private/b", "c.txt"):
+            (box.folder / name).write_text(f"canary {name}\n")
+        result = await box.exec("cat a.draft private/b c.txt")
+        assert result.structured["stdout"] == "canary c.txt\n"
+
+
+async def test_a_question_names_the_hosts_that_a_command_can_reach(tmp_path: Path) -> None:
+    async with rig(tmp_path, "wall", egress=["pypi.org"]) as box:
+        box.answer = False
+        await box.exec("pip install x")
+        assert "it can reach pypi.org" in box.previews[0]
+        context_of_ann, tool = context(), box.source.tools()[0]
+        asked = await box.source.assess(tool, {"command": "pip install x"}, context_of_ann)
+        reads = await box.source.assess(tool, {"command": "ls"}, context_of_ann)
+        assert asked.annotations is not None
+        assert asked.annotations.open_world
+        assert reads.annotations == ToolAnnotations(read_only=True, destructive=False, open_world=False)
+        assert "no network" in reads.preview

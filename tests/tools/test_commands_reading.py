@@ -89,6 +89,8 @@ READING = {
         "time ls",
         "timeout 5 cat a",
         "command -v python3",
+        "[[ $a =~ ^x ]]",
+        "alias",
         "ls # rm -rf x",
         "ls \\\n  -l",
         "python3 --version",
@@ -184,6 +186,9 @@ NOT_READING = {
         ". a",
         "trap ls EXIT",
         "alias ls=rm",
+        "[[ a ]]; rm a",
+        "systemctl stop a",
+        "stty erase x",
         "export PATH=.",
     ),
     "programs of sed and awk": (

@@ -12,6 +12,7 @@ import pytest
 
 from tests.tools.command_rig import Alive, Rig, rig
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome
 from toolcaddie.tools.commands.sessions import Sessions, Unread
 
@@ -209,6 +210,25 @@ async def test_finished_sessions_disappear_after_their_time() -> None:
     assert sessions.get(("ann",), session.id) is session
     now[0] += 1
     assert sessions.get(("ann",), session.id) is None
+
+
+async def test_a_command_that_starts_while_the_source_closes_is_killed() -> None:
+    class Slow(Done):
+        killed = 0
+
+        async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
+            await sessions.close()
+            return self
+
+        async def kill(self) -> None:
+            self.killed += 1
+
+    slow = Slow()
+    sessions = Sessions(most=10, finished_ttl=600, output_chars=100)
+    with pytest.raises(SandboxError, match="closed meanwhile"):
+        await sessions.start(("ann",), "true", slow, Command(argv=("true",)), only_reads=True)  # type: ignore[arg-type]
+    assert slow.killed == 1
+    assert sessions.of(("ann",)) == []
 
 
 # --- whose sessions ---------------------------------------------------------------------------------------------------

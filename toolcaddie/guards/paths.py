@@ -152,17 +152,11 @@ class Folder:
         ):
             if (place.old is None) != (before is None):
                 raise _changed(path)
-            temporary = _temporary(place, data)
-            try:
-                with _locked(place):
-                    if before is None:
-                        _take_name(place, temporary, path)
-                    else:
-                        _exchange_if(place, temporary, before, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary, dir_fd=place.folder)
-            os.fsync(place.folder)
+            with _temporary(place, data) as temporary, _locked(place):
+                if before is None:
+                    _take_name(place, temporary, path)
+                else:
+                    _exchange_if(place, temporary, before, path)
             return place.path
 
     def status(self, path: str) -> os.stat_result | None:
@@ -189,14 +183,8 @@ class Folder:
 
     def _written(self, path: str, data: bytes) -> str:
         with self._explained(path), self._base() as base, self._place(base, self._inner(path)) as place:
-            temporary = _temporary(place, data)
-            try:
-                with _locked(place):
-                    os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-            except OSError:
-                os.unlink(temporary, dir_fd=place.folder)
-                raise
-            os.fsync(place.folder)
+            with _temporary(place, data) as temporary, _locked(place):
+                os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             return place.path
 
     def _shown(self, folder: str, entries: Iterator[os.DirEntry[str]], most: int) -> Iterator[str]:
@@ -294,15 +282,12 @@ class Folder:
     def _made(self, base: int, inner: str) -> tuple[int, str]:
         """Returns the folder of a file that does not exist, opened, and the file's name. Missing folders are made."""
         *folders, name = _parts(inner)
-        if any(not character.isprintable() for character in inner):
-            raise PathError("the name of a new file has characters that cannot be printed; use others")
         folder, missing = self._last_folder(base, folders)
         try:
             self._check_name(_joined(_real(base, folder), "/".join([*missing, name])))
             for part in missing:
-                with suppress(
-                    FileExistsError
-                ):  # another call made it at this moment; a link is refused by the next line
+                # If another call made it at this moment, that is as good; a link is refused by the next line.
+                with suppress(FileExistsError):
                     os.mkdir(part, _FOLDER_MODE, dir_fd=folder)
                 inside = open_beneath(folder, part, os.O_PATH | os.O_DIRECTORY, resolve=_INSIDE | NO_LINKS)
                 os.close(folder)
@@ -398,7 +383,9 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    """Returns the names of a path whose last one can be that of a new file."""
+    """Returns the names of a path whose last one can be that of a new file. Raises `PathError`."""
+    if not path.isprintable():
+        raise PathError("the name of a new file has characters that cannot be printed; use others")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.endswith(("/", "/.")) or not parts or parts[-1] == "..":
         raise FolderPathError(f"{path} is the path of a folder; name a file")
@@ -413,7 +400,19 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-def _temporary(place: _Place, data: bytes) -> str:
+@contextmanager
+def _temporary(place: _Place, data: bytes) -> Iterator[str]:
+    """Writes a new file beside a place, and yields its name, under which no file is left afterwards."""
+    name = _new_file(place, data)
+    try:
+        yield name
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=place.folder)
+    os.fsync(place.folder)
+
+
+def _new_file(place: _Place, data: bytes) -> str:
     """Writes a new file beside a place, with the owner and mode of the old one, and returns its name."""
     name = f".{secrets.token_hex(16)}.new"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,6 +1,6 @@
 """Which files hold secrets, by their paths: `.env`, private keys, logins, histories, wallets and many more.
 
-`secret_paths.toml` has the classes. A path is compared as another program might understand it: without case, in Unicode's
+`refused_paths.toml` has the classes. A path is compared as another program might understand it: without case, in Unicode's
 compatibility form, decoded, and without what marks a copy (`.env.bak`, `.ENV.`, `%2eenv`, `.env::$DATA`, `.id_rsa.swp`).
 """
 
@@ -29,6 +29,8 @@ _COPY = re.compile(
 _COPY_START = re.compile(r"(?:copy of |backup of |(?:backup|bak|old|copy)[ ._-]|\.?#)")
 _MOST_ENDINGS = 6
 _DECORATION = " \t\r\n\v\f\0\"'`[](){}<>,;|&"
+_LONGEST_KEPT = 256
+"""The largest number of characters of a path whose judgement is kept."""
 _WORD = re.compile(r"[^a-z0-9]+")
 
 
@@ -102,7 +104,7 @@ class _Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shipped:
-    """The content of `secret_paths.toml`."""
+    """The content of `refused_paths.toml`."""
 
     rules: tuple[_Rule, ...]
     unwritable: tuple[_Rule, ...]
@@ -111,6 +113,7 @@ class _Shipped:
     words: re.Pattern[str]
     data: frozenset[str]
     last_words: frozenset[str]
+    word_folders: frozenset[str]
     templates: frozenset[str]
     sources: frozenset[str]
     tests: frozenset[str]
@@ -122,7 +125,7 @@ class _Shipped:
 
 @cache
 def _shipped() -> _Shipped:
-    table: dict[str, Any] = tomllib.loads(files(__package__).joinpath("secret_paths.toml").read_text(encoding="utf-8"))
+    table: dict[str, Any] = tomllib.loads(files(__package__).joinpath("refused_paths.toml").read_text(encoding="utf-8"))
     words, readable = table["words"], table["readable"]
     return _Shipped(
         rules=tuple(rule for each in table["class"] if not each.get("writing") for rule in _rules_of(each)),
@@ -131,6 +134,7 @@ def _shipped() -> _Shipped:
         words=re.compile("|".join(words["words"])),
         data=frozenset(words["extensions"]),
         last_words=frozenset(words["last"]),
+        word_folders=frozenset(words["folders"]),
         templates=frozenset(readable["templates"]),
         sources=frozenset(readable["sources"]),
         tests=frozenset(readable["tests"]),
@@ -178,12 +182,13 @@ class SecretPaths:
         self._placed = base is not None
         self._files = _Index(rule for rule in rules if not rule.folder)
         self._folders = _Index(rule for rule in rules if rule.folder)
-        # Many files lie in one folder, and a walk asks about each of them.
+        # A tool asks about a path several times in one call, and many files lie in one folder.
+        self._of_path = lru_cache(1_024)(self._reason)
         self._of_folder = lru_cache(4_096)(self._folder_reason)
 
     @classmethod
     def of(cls, patterns: Iterable[str] = (), *, base: PurePath | None = None, writing: bool = False) -> SecretPaths:
-        """Returns the shipped classes and these patterns, whose form `secret_paths.toml` explains.
+        """Returns the shipped classes and these patterns, whose form `refused_paths.toml` explains.
 
         `base`: the absolute folder that relative paths start from. Its own names are not judged, because an operator chose it.
         `writing`: files that may be read but not written are refused too.
@@ -194,6 +199,9 @@ class SecretPaths:
 
     def reason(self, path: str) -> str | None:
         """Returns why the file of a path is refused; None: it is not. A path that ends with `/` is that of a folder."""
+        return self._of_path(path) if len(path) <= _LONGEST_KEPT else self._reason(path)
+
+    def _reason(self, path: str) -> str | None:
         names, placed, own = self._split(path)
         if len(names) <= own:
             return None
@@ -238,20 +246,21 @@ class SecretPaths:
                 )
                 if not excepted and rule.fits(before, placed=placed):
                     return rule.reason
-            if not public and self._says_secret(variant):
+            if not public and self._says_secret(variant, before):
                 return self._data.words_reason
         return None
 
-    def _says_secret(self, name: str) -> bool:
-        """Returns whether the words of the name of a file with data say that it holds a secret."""
+    def _says_secret(self, name: str, folders: Sequence[str]) -> bool:
+        """Returns whether the name of a file with data, or its folder, says that it holds a secret."""
         stem, dot, ending = name.lstrip(".").rpartition(".")
         stem, ending = (stem, ending) if dot and stem else (name, "")
-        if ending not in self._data.data or self._is_template(name):
+        if ending not in self._data.data:
             return False
         words = _WORD.split(stem)
-        if self._data.words.search("".join(words)):
-            return True
-        return not ending and len(words) > 1 and words[-1] in self._data.last_words
+        says_it = self._data.words.search("".join(words)) is not None
+        says_it = says_it or (bool(folders) and folders[-1] in self._data.word_folders)
+        ends_with_it = not ending and len(words) > 1 and words[-1] in self._data.last_words
+        return (says_it or ends_with_it) and not self._is_template(name)
 
     def _is_template(self, name: str) -> bool:
         """Returns whether a name says that its file only shows a form: `.env.example`, `secrets.sample.yaml`."""

@@ -28,6 +28,7 @@ from msgspec import Meta
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
 from toolcaddie.sandbox.channel import Channel
+from toolcaddie.sandbox.checks import looked_at
 from toolcaddie.sandbox.commands import Most, allowed
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
@@ -81,7 +82,8 @@ class Wall:
         return running
 
     async def facts(self) -> Sequence[SandboxFact]:
-        return []
+        made = SandboxFact(name="bubblewrap", holds=True, detail=f"{self._program} can make namespaces")
+        return [made, *await looked_at(self)]
 
     async def close(self) -> None:
         await asyncio.gather(*(running.kill() for running in list(self._running)))

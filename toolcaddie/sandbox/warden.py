@@ -184,6 +184,7 @@ class Warden:
         for pid, started in self._commands.items():
             if started.spare.group.alarm in ready:
                 os.eventfd_read(started.spare.group.alarm)
+                started.spare.group.exhausted = True
                 os.kill(pid, signal.SIGKILL)
 
     def _reap(self) -> None:
@@ -536,6 +537,7 @@ class Group:
         self._folders, self._left = folders, left
         self.alarm = -1
         """Becomes readable when the memory is used up, with groups of version 1."""
+        self.exhausted = False
 
     def add(self, pid: int) -> None:
         """Puts a process into the groups. A group that does not take it is removed."""
@@ -590,7 +592,7 @@ class Group:
             os.close(self.alarm)
             self.alarm = -1
         self._left += [folder for folder in self._folders if not _removed(folder)]
-        return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in counts)
+        return self.exhausted or any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in counts)
 
 
 def _remove_forgotten(parent: str) -> None:

@@ -42,6 +42,8 @@ SHOWN = {
     "frame of an error": "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    return error.__traceback__.tb_frame",
     "attribute by name": "return getattr(value, '__class__')",
     "attribute by a computed name": "return getattr(value, '_' * 2 + 'class' + '_' * 2)",
+    "attribute by a name in a variable": "name = '_' * 2 + 'class' + '_' * 2\nreturn getattr(value, name, None)",
+    "attribute by pieces": "name = '__' + value\nreturn getattr(value, name, None)",
     "attribute by a number of a letter": "return getattr(value, chr(95) * 2 + 'class')",
     "attribute by a joined name": "return getattr(value, ''.join(['__', 'class', '__']))",
     "attribute by a format": "return '{0.__class__}'.format(value)",
@@ -100,6 +102,13 @@ ORDINARY = {
     "formats": "return '{}: {:.2f}'.format(value, 1.5) + f'{value!r:>10}'",
     "searching": "while True:\n    value = value // 2\n    if value < 10:\n        return value",
     "caches": "from functools import lru_cache\n@lru_cache\ndef inner(n):\n    return n\nreturn inner(value)",
+    "fields by name": "return sorted(value, key=lambda each: getattr(each, value, 0))",
+    "a class of values": (
+        "class Pair:\n    def __init__(self, a):\n        self.a = a\n"
+        "    def __lt__(self, other):\n        return self.a < other.a\nreturn Pair(value)"
+    ),
+    "common names": "def inner(exit, input):\n    return exit or input\nreturn inner(1, 2)",
+    "ends by an exception": "import itertools\nwhile True:\n    value = next(value)",
     "same kind": "return value.__class__()",
     "docstring": '"""Explains __class__, eval(x) and {0.__class__}."""\nreturn value',
 }

@@ -43,7 +43,7 @@ def names(runtime: Runtime, **principal: Any) -> list[str]:
     return [each.name for each in runtime.view(request)]
 
 
-@pytest.mark.proves("R002-80", "R002-86", "R002-87", "R002-88", "R002-84")
+@pytest.mark.proves("R002-80", "R002-86", "R002-87", "R002-88", "R002-108")
 async def test_a_bot_writes_a_tool_a_person_approves_it_and_the_next_request_calls_it_unasked(tmp_path: Path) -> None:
     store = MemoryStore()
     script = [call("create_tool", WRITING), say("it waits"), call("count_words", {"text": "a b c"}), say("three")]
@@ -134,8 +134,10 @@ async def test_a_tool_that_is_no_longer_approved_is_gone_from_the_next_request_a
                 file.write_text(file.read_text() + " ")
         answer = await own.call_tool(known, {"text": "a"}, before)
         assert (answer.is_error, answer.error) == (True, "revoked")
-        if change.startswith("a byte"):
-            await asyncio.sleep(0.11)  # files that nobody decided about are looked at ten times a second
+        for _ in range(500 if change.startswith("a byte") else 0):  # edited files are looked at ten times a second
+            if names(runtime) == ["create_tool"]:
+                break
+            await asyncio.sleep(0.01)
         assert names(runtime) == ["create_tool"]
 
 

@@ -53,6 +53,7 @@ VALUES = {
 }
 
 
+@pytest.mark.proves("R002-92", "R002-108")
 @pytest.mark.parametrize("name", VALUES)
 def test_a_value_is_one_argument_or_a_part_of_one_and_no_byte_of_it_changes(name: str) -> None:
     value = VALUES[name].encode()

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import aiohttp
 
+from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net.rules import refused
 from toolcaddie.guards.net.urls import shown
@@ -39,28 +40,35 @@ async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: 
     return b"".join(pieces)
 
 
-async def read_decoded(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_decoded(
+    response: aiohttp.ClientResponse, limit: int, *, before_large: Callable[[], Awaitable[object]] | None = None
+) -> bytes:
     """Returns the whole body of an answer that aiohttp does not decompress (`auto_decompress=False`), decompressed. Raises
-    `OutboundError` as soon as more than `limit` bytes have come or were decompressed."""
+    `OutboundError` as soon as more than `limit` bytes have come or were decompressed.
+
+    `before_large`: awaited once, before more than `LARGE` bytes are held, to wait until there is room for them.
+    """
     _check_declared(response, limit, "")
     decoder = _decoder(response)
-    pieces: list[bytes] = []
-    received = size = 0
+    body = bytearray()
+    received = 0
     async for data in response.content.iter_any():
         received += len(data)
         if received > limit:
             response.close()
             raise _too_large(response, limit, "")
         for piece in _decoded(decoder, data, response):
-            size += len(piece)
-            if size > limit:
+            if len(body) + len(piece) > limit:
                 response.close()
                 raise _too_large(response, limit, "")
-            pieces.append(piece)
+            if before_large is not None and len(body) + len(piece) > LARGE:
+                await before_large()
+                before_large = None
+            body += piece
             await asyncio.sleep(0)
     if not decoder.is_whole:
         raise OutboundError(f"{shown(response.url)} broke off its answer: the compressed body has no end")
-    return b"".join(pieces)
+    return bytes(body)
 
 
 def _check_declared(response: aiohttp.ClientResponse, limit: int, setting: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -99,18 +100,20 @@ class GuardedClient:
         body: bytes | None = None,
         max_bytes: int | None = None,
         types: Sequence[str] | None = None,
+        before_large: Callable[[], Awaitable[object]] | None = None,
     ) -> Fetched:
         """Returns the whole answer, whatever its status. Raises `OutboundError` for a body above `max_bytes` (None: the client's
         own limit), compressed or decompressed, and for a successful answer of another content type than `types`.
 
         `types`: content types such as `text/html`, `text/*` and `application/*+json`; None: any. An answer without a type is
-        read.
+        read. `before_large`: awaited once, before a body above 256 KiB is read further.
         """
         options = {"Accept-Encoding": ENCODINGS, **(headers or {})}
         async with self.open(url, method=method, headers=options, body=body, decompress=False) as response:
             if types is not None and response.ok:
                 _check_type(response, types)
-            content = await read_decoded(response, self._max_bytes if max_bytes is None else max_bytes)
+            most = self._max_bytes if max_bytes is None else max_bytes
+            content = await read_decoded(response, most, before_large=before_large)
             return Fetched(
                 url=str(response.url),
                 status=response.status,
@@ -188,12 +191,14 @@ def guarded_client(
     reach: Reach = ANYWHERE_PUBLIC,
     resolver: AbstractResolver | None = None,
     open_socket: OpenSocket | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> GuardedClient:
     """Returns a client for addresses from a model, a document or a remote server. It must be called inside a running event loop.
 
     `seconds` limits the time of a request with all its redirects and its whole answer. `reach` says where the client may go.
     `resolver` replaces the system's name resolver. `open_socket` makes the socket after its address has passed the check, to bind
-    it or to observe it in a test. Neither can make more addresses reachable.
+    it or to observe it in a test. `tls` has the certificates that are trusted; None: those of the system. None of them can make
+    more addresses reachable.
     """
     make = open_socket or _plain_socket
 
@@ -211,9 +216,9 @@ def guarded_client(
 
     private = None
     if reach.private_hosts:
-        private = _session(private_socket, _PrivateNames(reach, resolver or aiohttp.ThreadedResolver()))
+        private = _session(private_socket, _PrivateNames(reach, resolver or aiohttp.ThreadedResolver()), tls)
     return GuardedClient(
-        _session(public_socket, resolver),
+        _session(public_socket, resolver, tls),
         private,
         reach=reach,
         seconds=seconds,
@@ -241,9 +246,11 @@ def _is_type(media: str, accepted: str) -> bool:
     return media.startswith(first) and media.endswith(last) if "*" in accepted else media == accepted
 
 
-def _session(open_socket: OpenSocket, resolver: AbstractResolver | None) -> aiohttp.ClientSession:
+def _session(
+    open_socket: OpenSocket, resolver: AbstractResolver | None, tls: ssl.SSLContext | None
+) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=resolver, socket_factory=open_socket),
+        connector=aiohttp.TCPConnector(resolver=resolver, socket_factory=open_socket, ssl=True if tls is None else tls),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": USER_AGENT},
         cookie_jar=aiohttp.DummyCookieJar(),

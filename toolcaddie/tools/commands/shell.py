@@ -193,7 +193,7 @@ class _Reader:
             self._skip_blanks()
 
     def _condition(self) -> None:
-        """Reads `[[ ... ]]`, which changes nothing."""
+        """Reads `[[ ... ]]`, which is listed as a command without arguments."""
         while True:
             self._skip_blanks()
             if self._at == len(self._text):
@@ -203,6 +203,7 @@ class _Reader:
             start = self._at
             self._word()
             if self._text[start : self._at] == "]]":
+                self.commands.append(SimpleCommand(words=(Word(text="[["),)))
                 return
 
     def _redirection(self) -> Redirection | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,19 +37,8 @@ _CATEGORY = Category(
     name="files",
     description="Read, write and edit files in the workspace.",
     keywords=(
-        "file",
-        "folder",
-        "directory",
-        "read",
-        "write",
-        "edit",
-        "save",
-        "append",
-        "note",
-        "document",
-        "text",
-        "archivo",
-        "arquivo",
+        *("file", "folder", "directory", "workspace", "archivo", "carpeta"),
+        *("arquivo", "pasta", "fichier", "dossier", "datei", "ordner"),
     ),
 )
 
@@ -205,10 +195,8 @@ class FileTools:
             return Assessment(refusal=_printable(str(error)))
 
     def _judged_read(self, folders: Folders, path: str, **rest: Any) -> Assessment:
-        try:
+        with suppress(FolderPathError):  # its names are listed
             folders.reading.check(path)
-        except FolderPathError:
-            return NOTHING
         return NOTHING
 
     def _judged_write(self, folders: Folders, path: str, content: str, append: bool = False) -> Assessment:

@@ -22,7 +22,7 @@ _MOST_RESULTS = 20
 _QUERY_CHARACTERS, _QUERY_WORDS = 400, 50
 """The longest query that Brave takes."""
 _MOST_BYTES = 4 * MEGABYTE
-_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_TAG = re.compile(r"</?(?:strong|em|b|i)>", re.IGNORECASE)
 
 
 class _Result(msgspec.Struct, frozen=True):

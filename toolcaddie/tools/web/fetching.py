@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 
 from toolcaddie.core.errors import OutboundError
@@ -34,8 +36,8 @@ _HEADERS = {"Accept": "text/html,application/xhtml+xml,application/json;q=0.9,te
 async def fetch_page(url: str, *, settings: FetchSettings, reader: PageReader, parts: Parts) -> ToolResult:
     """Returns the text of a page, between markers. Failures and refusals are failed results."""
     try:
-        async with asyncio.timeout(settings.timeout):
-            page = await _fetched(url, settings, parts)
+        async with asyncio.timeout(settings.timeout), reader.fetching, AsyncExitStack() as held:
+            page = await _fetched(url, settings, parts, lambda: held.enter_async_context(reader.holding))
             if not 200 <= page.status < 300:
                 return failed(neutral(f"{page.url} answered with status {page.status}{_phrase(page.status)}"))
             return await _result(page, settings, reader)
@@ -45,7 +47,9 @@ async def fetch_page(url: str, *, settings: FetchSettings, reader: PageReader, p
         return failed(f"the page was not fetched and read within {settings.timeout:g} s (rule 'time')")
 
 
-async def _fetched(url: str, settings: FetchSettings, parts: Parts) -> Fetched:
+async def _fetched(
+    url: str, settings: FetchSettings, parts: Parts, before_large: Callable[[], Awaitable[object]]
+) -> Fetched:
     reach = Reach(
         ports=(*_STANDARD_PORTS, *settings.ports), domains=settings.domains, private_hosts=settings.private_hosts
     )
@@ -55,7 +59,7 @@ async def _fetched(url: str, settings: FetchSettings, parts: Parts) -> Fetched:
         max_bytes=settings.max_bytes,
         reach=reach,
     ) as client:
-        return await client.fetch(url, headers=_HEADERS, types=TYPES)
+        return await client.fetch(url, headers=_HEADERS, types=TYPES, before_large=before_large)
 
 
 async def _result(page: Fetched, settings: FetchSettings, reader: PageReader) -> ToolResult:

@@ -20,7 +20,9 @@ from toolcaddie.tools.web.page_text import page_of
 CPU_SECONDS = 3
 MEMORY_BYTES = 1024 * 1024 * 1024
 AT_ONCE = 4
-"""Processes of one reader at the same time."""
+"""Processes of one reader at the same time, and large pages that are held at the same time."""
+_SLICE = 64 * 1024
+"""Bytes that are passed to the process at once, so that a page is not copied as a whole."""
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from toolcaddie.tools.web.reading import main; main()"
@@ -34,10 +36,17 @@ class PageError(ToolcaddieError):
 
 
 class PageReader:
-    """Turns HTML into text. Made inside the running event loop."""
+    """Turns HTML into text. Made inside the running event loop.
 
-    def __init__(self) -> None:
+    `concurrency`: the largest number of pages that are fetched at the same time.
+    """
+
+    def __init__(self, concurrency: int) -> None:
         self._free = asyncio.Semaphore(AT_ONCE)
+        self.fetching = asyncio.Semaphore(concurrency)
+        """Held while a page is fetched and read."""
+        self.holding = asyncio.Semaphore(AT_ONCE)
+        """Held while a large page is fetched and read."""
 
     async def read(self, body: bytes, *, content_type: str, url: str, most: int) -> dict[str, Any]:
         """Returns `title`, `text` (at most `most` characters) and `characters` (of the whole text). If this is cancelled, the
@@ -52,7 +61,7 @@ class PageReader:
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             )
             try:
-                output, errors = await process.communicate(request + b"\n" + body)
+                output, errors = await _communicated(process, request + b"\n", body)
             finally:
                 if process.returncode is None:
                     process.kill()
@@ -61,6 +70,28 @@ class PageReader:
             raise PageError(_reason(process.returncode, errors))
         page: dict[str, Any] = json.loads(output)
         return page
+
+
+async def _communicated(process: asyncio.subprocess.Process, head: bytes, body: bytes) -> tuple[bytes, bytes]:
+    """Passes a page to the process and waits for its end. Returns its output and its errors."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output, errors, _, _ = await asyncio.gather(
+        process.stdout.read(), process.stderr.read(), _fed(process.stdin, head, body), process.wait()
+    )
+    return output, errors
+
+
+async def _fed(stdin: asyncio.StreamWriter, head: bytes, body: bytes) -> None:
+    try:
+        stdin.write(head)
+        for at in range(0, len(body), _SLICE):
+            stdin.write(body[at : at + _SLICE])
+            await stdin.drain()
+        stdin.close()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # the process has ended, and its status says why
 
 
 def _reason(code: int, errors: bytes) -> str:

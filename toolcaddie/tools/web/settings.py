@@ -52,6 +52,8 @@ class FetchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_bytes: Positive = 5 * MEGABYTE
     """The largest size of a page, compressed and decompressed."""
     max_redirects: Count = 5
+    concurrency: Positive = 50
+    """Pages that are fetched at the same time; further ones wait."""
     timeout: Seconds = 30.0
     """Seconds for all redirects, the whole page and the reading of it."""
     cache_ttl: CacheSeconds = 900.0

@@ -62,6 +62,7 @@ class WebSource:
         parts: Parts,
     ) -> None:
         self._provider = provider
+        self._concurrency = fetch.concurrency
         self._reader: PageReader | None = None
         self._rates = {
             "web_search": Rate(search.per_minute, clock=parts.clock),
@@ -83,7 +84,7 @@ class WebSource:
     def reader(self) -> PageReader:
         """The reader of pages, in the event loop in which the source was opened."""
         if self._reader is None:
-            self._reader = PageReader()
+            self._reader = PageReader(self._concurrency)
         return self._reader
 
     def tools(self) -> Sequence[Tool]:
@@ -93,7 +94,7 @@ class WebSource:
         return (Category(name="web", keywords=("web", "internet", "search", "page", "url", "website", "online")),)
 
     async def open(self) -> None:
-        self._reader = PageReader()
+        self._reader = PageReader(self._concurrency)
 
     async def close(self) -> None:
         self._reader = None
@@ -101,8 +102,8 @@ class WebSource:
             await self._provider.close()
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        rate = self._rates[tool.name]
-        if not rate.allows(context.principal.owner):
+        rate = self._rates.get(tool.name)
+        if rate is not None and not rate.allows(context.principal.owner):
             return failed(f"{tool.name} may be called {rate.per_minute} times per minute; wait before the next call")
         return await self._functions.call_tool(tool, arguments, context)
 

@@ -20,27 +20,36 @@ _MACHINE = frozenset({
 })
 # fmt: on
 """Members that lead to processes, files, the network or the interpreter, whatever object has them."""
-_OWN = frozenset({"self", "cls"})
 
 
 def attributes(tree: ast.Module) -> Iterator[Finding]:
     """Yields a finding for each such attribute, read or written, also in a pattern of `match`. `value.__class__(...)` only makes
     another value of the same kind."""
     copies = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    imported = frozenset(_imported(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not (node.attr == "__class__" and id(node) in copies):
-            yield from _of(node.attr, node.lineno, own=isinstance(node.value, ast.Name) and node.value.id in _OWN)
+            is_own = isinstance(node.value, ast.Name) and node.value.id not in imported
+            yield from _of(node.attr, node.lineno, is_own=is_own)
         elif isinstance(node, ast.MatchClass):
             for name in node.kwd_attrs:
-                yield from _of(name, node.lineno, own=False)
+                yield from _of(name, node.lineno, is_own=False)
 
 
-def _of(name: str, line: int, *, own: bool) -> Iterator[Finding]:
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yields the names that imports bind."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((name.asname or name.name).partition(".")[0] for name in node.names)
+
+
+def _of(name: str, line: int, *, is_own: bool) -> Iterator[Finding]:
+    """`is_own`: it is an attribute of a variable of the source, not of a module or of another attribute."""
     if special_name(name):
         text = f".{name} is an inner part of an object, which leads to the interpreter."
         yield Finding(severity="warning" if name == "__class__" else "refused", line=line, text=text)
     elif name in _MACHINE:
         text = f".{name} reaches processes, files, the network or the interpreter."
         yield Finding(severity="warning", line=line, text=text)
-    elif name.startswith("_") and not name.startswith("__") and not own:
+    elif name.startswith("_") and not name.startswith("__") and not is_own:
         yield Finding(severity="warning", line=line, text=f".{name} is an inner part of another object.")

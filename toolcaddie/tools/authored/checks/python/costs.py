@@ -13,6 +13,7 @@ _EXPONENT = 64
 _NESTED = re.compile(r"\([^()]*[+*][^()]*\)[+*{]")
 """A repeated group with a repetition in it."""
 _LEAVING = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
+_RAISING = frozenset({"index", "next", "pop", "popleft", "remove", "send"})
 _PATTERNS = frozenset({"compile", "match", "search", "fullmatch", "findall", "finditer", "sub", "split"})
 
 
@@ -20,7 +21,7 @@ def costs(tree: ast.Module) -> Iterator[Finding]:
     """Yields a finding for what could take all the time or memory that the tool has."""
     for node in ast.walk(tree):
         if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value:
-            if not any(isinstance(each, _LEAVING) for each in ast.walk(node)):
+            if not any(isinstance(each, _LEAVING) or _may_raise(each) for each in ast.walk(node)):
                 yield Finding(severity="warning", line=node.lineno, text="This loop never ends.")
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_steep(node):
             yield Finding(severity="warning", line=node.lineno, text="A power can become too large to compute.")
@@ -28,6 +29,14 @@ def costs(tree: ast.Module) -> Iterator[Finding]:
             yield Finding(severity="warning", line=node.lineno, text="A number this large takes much time or memory.")
         elif isinstance(node, ast.Call):
             yield from _of_pattern(node)
+
+
+def _may_raise(node: ast.AST) -> bool:
+    """Returns whether a call ends loops by an exception, as that of `next` does."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    return (function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")) in _RAISING
 
 
 def _is_steep(node: ast.BinOp) -> bool:

@@ -13,15 +13,19 @@ _INTERPRETER = frozenset(
     {"breakpoint", "globals", "locals", "vars", "dir", "help", "exit", "quit", "license", "credits"}
 )
 _MACHINE = frozenset({"open", "input", "raw_input", "file"})
+_WITH_DEFAULT = 3
 _BY_NAME = frozenset({"getattr", "setattr", "delattr", "hasattr"})
-_USUAL = frozenset({"__name__", "__doc__"})
+_USUAL = frozenset({"__all__", "__doc__", "__name__", "__slots__"})
+_COMMON_WORDS = frozenset({"credits", "exit", "file", "help", "input", "license", "quit"})
+"""Names of the interpreter that are common names of parameters too."""
 
 
 def names(tree: ast.Module) -> Iterator[Finding]:
-    """Yields a finding for each such name. A name that the source gives to something of its own counts too: the reader cannot
-    tell them apart at a glance."""
+    """Yields a finding for each such name, also where the source gives it to something of its own: a reader cannot tell them
+    apart at a glance. Parameters with common names are left out."""
+    own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} & _COMMON_WORDS
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and node.id not in own:
             yield from _of_name(node)
         elif isinstance(node, ast.Call):
             yield from _of_call(node)
@@ -35,7 +39,7 @@ def _of_name(node: ast.Name) -> Iterator[Finding]:
         yield Finding(severity="warning", line=node.lineno, text=f"{name} reads or writes outside of the arguments.")
     elif name in _INTERPRETER:
         yield Finding(severity="warning", line=node.lineno, text=f"{name} reaches the interpreter itself.")
-    elif is_special(name) and name not in _USUAL:
+    elif special_name(name) and is_special(name) and name not in _USUAL:
         yield Finding(severity="refused", line=node.lineno, text=f"{name} is an inner name of the interpreter.")
 
 
@@ -49,18 +53,16 @@ def _of_call(node: ast.Call) -> Iterator[Finding]:
         )
     elif function.id in _BY_NAME:
         yield from _by_name(node, function.id)
-    elif function.id == "print":
-        text = "print is for trying the tool out: nobody reads it when the tool is called."
-        yield Finding(severity="warning", line=node.lineno, text=text)
 
 
 def _by_name(node: ast.Call, function: str) -> Iterator[Finding]:
-    """Yields a finding if the attribute is not a plain name that the reader sees."""
+    """Yields a finding if the attribute is an inner part, or if its name is only known at run time. With a default, a variable
+    is accepted as the name: so functions that take the name of a field look it up."""
     attribute = node.args[1] if len(node.args) > 1 else None
     if isinstance(attribute, ast.Constant) and isinstance(attribute.value, str):
         if special_name(attribute.value):
             text = f"{function} reaches {attribute.value}, an inner part of an object."
             yield Finding(severity="refused", line=node.lineno, text=text)
-    elif function != "hasattr":
+    elif function != "hasattr" and not (len(node.args) == _WITH_DEFAULT and isinstance(attribute, ast.Name)):
         text = f"{function} uses an attribute whose name is only known at run time."
         yield Finding(severity="warning", line=node.lineno, text=text)

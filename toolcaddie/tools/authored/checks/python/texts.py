@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from toolcaddie.tools.authored.checks.python.special import special_name
 from toolcaddie.tools.authored.values import Finding
 
 _FIELD = re.compile(r"\{[^{}\s:!]*[.\[][^{}]*\}")
@@ -35,6 +36,12 @@ def texts(tree: ast.Module) -> Iterator[Finding]:
             yield from _of_format(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MAKERS:
             yield from _of_maker(node)
+        elif (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and "_" in map(_constant, (node.left, node.right))
+        ):
+            yield Finding(severity="warning", line=node.lineno, text="Underscores are made by repeating one.")
 
 
 def _docstrings(tree: ast.Module) -> frozenset[int]:
@@ -45,8 +52,10 @@ def _docstrings(tree: ast.Module) -> frozenset[int]:
 
 
 def _of_text(text: str, line: int) -> Iterator[Finding]:
-    if _INNER.search(text):
+    if any(special_name(match[0]) for match in _INNER.finditer(text)):
         yield Finding(severity="warning", line=line, text="A text names inner parts of the interpreter.")
+    if len(text) > 1 and set(text) == {"_"}:
+        yield Finding(severity="warning", line=line, text="A text of underscores can become a part of an inner name.")
     if _FIELD.search(text):
         yield Finding(severity="warning", line=line, text="A text reads attributes or items if it is used as a format.")
     if _CODE.search(text):
@@ -74,6 +83,10 @@ def _of_method(node: ast.Call, function: ast.Attribute) -> Iterator[Finding]:
         yield Finding(severity="warning", line=node.lineno, text="Bytes in the source become text that it hides.")
     elif function.attr == "join" and node.args and _is_name_in_pieces(node.args[0]):
         yield Finding(severity="warning", line=node.lineno, text="A name with underscores is put together from pieces.")
+
+
+def _constant(node: ast.expr) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _of_maker(node: ast.Call) -> Iterator[Finding]:
