@@ -52,8 +52,7 @@ class Authorship:
     the sandbox of `dry_run`; it is not called before. `clock`: seconds since the epoch.
 
     A `key` is the id or the name of a tool. `by` is the person who decides; None: the operator, at the command line or in the
-    program. Whoever calls must have checked that this person may decide: nothing here knows roles. The person who talked to the
-    bot may decide too.
+    program. Whoever calls must have checked that this person may decide: nothing here knows roles.
 
     All methods raise `RequestError`, whose `code` is `unknown_tool` for a tool that the tenant does not have, `changed` if it is
     not what the person saw or somebody else decides at this moment, `refused` for what is never accepted, `limit` where there is
