@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 
-from tests.doors.authoring import ANN, BOSS, COUNTS, changed_by_hand, reviewing, written
+from tests.doors.authoring import ANN, BOSS, COUNTS, TEXT, Server, changed_by_hand, reviewing, written
 from tests.doors.console.browser import HOME, browser
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
+from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.testing import ScriptedUpstream, call, say
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +33,56 @@ async def test_the_list_begins_with_the_tools_that_wait(tmp_path: Path) -> None:
         assert [row.text(strip=True) for row in approved.tree.css("tbody th a")] == ["is_approved"]
 
 
-@pytest.mark.proves("A-16")
+async def _asked(server: Server, key: str, text: str) -> str:
+    """The answer of the model to a message."""
+    body = {"model": "gpt-test", "messages": [{"role": "user", "content": text}]}
+    headers = {"authorization": f"Bearer {key}"}
+    async with (
+        aiohttp.ClientSession() as web,
+        web.post(f"{server.url}/v1/chat/completions", json=body, headers=headers) as answer,
+    ):
+        return str((await answer.json())["choices"][0]["message"]["content"])
+
+
+def _offered(body: Any) -> Any:
+    return say(" ".join(sorted(tool["function"]["name"] for tool in body["tools"])))
+
+
+def _result(body: Any) -> Any:
+    return say(body["messages"][-1]["content"])
+
+
+@pytest.mark.proves("A-16", "R002-84")
+async def test_a_tool_that_a_bot_writes_waits_until_a_person_approves_it_on_the_page(tmp_path: Path) -> None:
+    arguments = {"description": "Counts the words of a text.", "source": COUNTS, "parameters": TEXT}
+    script = [
+        *(call("create_tool", {"name": "count_words", **arguments}), _result, _offered, _offered),
+        *(call("create_tool", {"name": "count_lines", **arguments}), _result),
+    ]
+    async with (
+        ScriptedUpstream(script) as upstream,
+        reviewing(
+            tmp_path,
+            provider=OpenAIChat(upstream.base_url, "test-key"),
+            policy=CedarPolicy(never_ask=["create_tool"]),
+            source={"max_tools_per_bot": 1},
+        ) as server,
+        browser(server) as boss,
+    ):
+        key = await server.key(Principal(id="ann"))
+        assert "count_words is written and waits" in await _asked(server, key, "write a tool that counts words")
+        assert "count_words" not in (await _asked(server, key, "count the words")).split()
+        page = await boss.signs_in(BOSS)
+        page = await boss.opens(page.tree.css("tbody th a")[0].attributes["href"] or "")
+        assert "count_words pending" in page.text
+        assert "Asked by ann (gateway)" in page.text
+        page = await boss.sends(page, "approve")
+        assert "count_words" in (await _asked(server, key, "count the words")).split()
+        await boss.sends(page, "revoke")
+        refusal = await _asked(server, key, "write a tool that counts lines")
+        assert "this bot has 1 tools already, whatever their status" in refusal
+
+
 async def test_a_person_reads_a_tool_approves_it_sees_what_changed_and_revokes_it(tmp_path: Path) -> None:
     async with reviewing(tmp_path) as server, browser(server) as boss:
         source = "def run(text):\n    name = 'split'\n    return getattr(text, name)()\n"
