@@ -17,7 +17,22 @@ from typing import Protocol
 
 import msgspec
 
-from security import approvals, audit, dojo, hostile, injections, programs, resumes, serves, ssrf, worlds
+from security import (
+    approvals,
+    audit,
+    authored,
+    commands,
+    dojo,
+    files,
+    hostile,
+    injections,
+    programs,
+    resumes,
+    rogue_calls,
+    serves,
+    ssrf,
+    worlds,
+)
 
 
 class Finding(Protocol):
@@ -88,9 +103,21 @@ def obeyed_texts(options: Options) -> Sequence[Finding]:
     return injections.attacked(options.corpora, quick=options.quick)
 
 
+def rogue_tools(options: Options) -> Sequence[Finding]:
+    """Calls tools and servers that answer slowly, endlessly or with bombs, and measures how long other users wait."""
+    return rogue_calls.attacked(quick=options.quick)
+def commands_of_models(options: Options) -> Sequence[Finding]:
+    """Runs dangerous commands under the shipped policy and as if approved, harmless ones, and some that never end."""
+    return commands.attacked(options.corpora, quick=options.quick)
+def files_of_models(options: Options) -> Sequence[Finding]:
+    """Leads the file tools out of their folder by paths, links, devices and races, and asks for files with secrets."""
+    return files.attacked(options.corpora, quick=options.quick)
 def addresses_inside(options: Options) -> Sequence[Finding]:
     """Fetches addresses, names and redirects that lead inside, and harmless ones."""
     return ssrf.attacked(options.corpora, quick=options.quick)
+def tools_of_bots(options: Options) -> Sequence[Finding]:
+    """Writes hostile tools, shows and runs them, fills commands with hostile values, and changes approved tools."""
+    return authored.attacked(options.corpora, quick=options.quick)
 
 
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
@@ -102,7 +129,11 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "worlds": hidden_tools,
     "injections": obeyed_texts,
     "dojo": injected_instructions,
+    "rogues": rogue_tools,
+    "commands": commands_of_models,
+    "files": files_of_models,
     "ssrf": addresses_inside,
+    "authored": tools_of_bots,
 }
 
 

@@ -303,7 +303,7 @@ async def of_upstreams(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[A
     with ScriptedUpstream(answer) as upstream:
         words = ("--upstream", upstream.base_url, "--catalog", "python:hostile_tools", "--model", "m")
         environ = {"OPENAI_API_KEY": "test-key"}
-        async with serving(*words, quiet=("/healthz", "/readyz"), tools=TOOLS, **environ) as server:
+        async with serving(*words, quiet=("/healthz", "/readyz"), tools=TOOLS, environ=environ) as server:
             yield server, [*_of_answers(made), *_of_patterns(made)]
 
 

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,15 +135,22 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
 
 @contextlib.asynccontextmanager
 async def serving(
-    *words: str, quiet: tuple[str, ...], settings: str = "", tools: str = "", **environ: str
+    *words: str,
+    quiet: tuple[str, ...],
+    settings: str = "",
+    tools: str = "",
+    files: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Server]:
     """Starts a server in a folder of its own, and a quiet client that keeps sending requests. `words`: further options of
-    `serve`."""
+    `serve`; `files`: further files of its folder; `environ`: further variables."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "toolcaddie.toml").write_text(settings)
         (folder / "hostile_tools.py").write_text(tools)
-        with _served(folder, words, environ) as (process, ready):
+        for file, text in (files or {}).items():
+            (folder / file).write_text(text)
+        with _served(folder, words, environ or {}) as (process, ready):
             host, port = ready["url"].removeprefix("http://").split(":")
             server = Server(process=process, host=host, port=int(port), quiet=quiet, folder=folder)
             with _beside(server):
@@ -152,7 +159,7 @@ async def serving(
 
 @contextlib.contextmanager
 def _served(
-    folder: Path, words: tuple[str, ...], environ: dict[str, str]
+    folder: Path, words: tuple[str, ...], environ: Mapping[str, str]
 ) -> Iterator[tuple[subprocess.Popen[str], Any]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCADDIE_")}
     clean.pop("OPENAI_API_KEY", None)

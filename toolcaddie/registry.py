@@ -80,6 +80,12 @@ SOCKETS: Mapping[str, Socket] = {
             members=("get", "put", "compare_and_set", "delete", "scan", "append", "lease"),
         ),
         Socket(name="interpreter", group="toolcaddie.interpreters", makes="Interpreter", members=("session", "close")),
+        Socket(
+            name="sandbox",
+            group="toolcaddie.sandboxes",
+            makes="Sandbox",
+            members=("name", "holds", "run", "start", "facts", "close"),
+        ),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
         Socket(name="search", group="toolcaddie.searches", makes="SearchProvider", members=("name", "search", "close")),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),

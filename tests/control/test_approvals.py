@@ -533,3 +533,17 @@ async def test_a_call_that_a_person_refused_is_a_denial() -> None:
     result = await runtime.call("pay", {"to": "bob"}, principal=ANN)
     assert (result.text, result.error) == ("A person did not approve this call.", "denied")
     assert paid == []
+
+
+async def test_an_approver_answers_also_while_an_equal_question_waits_in_the_inbox() -> None:
+    answers = [None, True]
+
+    class Later:
+        async def approve(self, approval: Approval) -> bool | None:
+            return answers.pop(0)
+
+    runtime, paid, _ = payments(PAY_BOB, say("done"), approver=Later())
+    assert (await runtime.run("pay bob", principal=ANN)).status == "pending"
+    assert (await runtime.run("pay bob", principal=ANN)).text == "done"
+    assert paid == ["bob"]
+    await only_open(runtime)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -264,3 +265,35 @@ def test_one_tool_is_hidden_for_the_reason_for_which_the_mask_hides_it(role: str
     mask = visibility.mask(catalog, principal)
     assert mask is not None
     assert [visibility.restriction(tool, principal) is None for tool in catalog] == list(map(bool, mask))
+
+
+OWNED = (
+    Tool(name="everybodys"),
+    Tool(name="of_the_north", tenant="north"),
+    Tool(name="of_the_nurse", tenant="north", scope="nurse"),
+    Tool(name="by_the_clerk", tenant="north", scope="nurse", creator="clerk"),
+)
+
+
+@pytest.mark.parametrize(
+    ("principal", "seen"),
+    [
+        (Principal(tenant="south", bot="nurse"), "everybodys"),
+        (Principal(tenant="south", bot="clerk"), "everybodys"),
+        (Principal(tenant="north"), "everybodys of_the_north"),
+        (Principal(tenant="north", bot="nurse"), "everybodys of_the_north of_the_nurse by_the_clerk"),
+        (Principal(tenant="north", bot="clerk"), "everybodys of_the_north by_the_clerk"),
+    ],
+)
+def test_a_tool_of_a_tenant_is_for_its_bots_and_for_the_one_that_wrote_it(principal: Principal, seen: str) -> None:
+    catalog, visibility = Catalog.of(OWNED), Visibility(Bots())
+    for _ in range(2):  # the second time from the cache, after the masks of others
+        mask = visibility.mask(catalog, principal)
+        assert mask is not None
+        assert [each.name for each, shown in zip(OWNED, mask, strict=True) if shown] == seen.split()
+        visibility.mask(catalog, replace(principal, tenant="west"))
+    for each in OWNED:
+        restriction = visibility.restriction(each, principal)
+        assert (restriction is None) == (each.name in seen.split())
+        if principal.tenant == "south" and restriction is not None:
+            assert restriction.rule == "tool.tenant"

@@ -24,6 +24,7 @@ from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
 from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
+from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import DEFAULT_DATABASE, Settings
 from toolcaddie.app.taught import logged_requests, past_entries
 from toolcaddie.audit.trail import Trail
@@ -95,7 +96,10 @@ async def assembled(
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
     database = database_of(settings, create=create or is_in_memory(settings.database_url))
-    parts = replace(host_parts(settings, database.store, states), metrics=metrics)
+    sandbox = SandboxOnDemand(settings, registry)
+    parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox)
+    if settings.sandbox is not None:
+        sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     reloading = Reloading(source, settings, registry, parts)
@@ -152,6 +156,7 @@ async def assembled(
                 teaching.cancel()
                 await asyncio.wait({teaching})
             await runtime.close()
+            await sandbox.close()
             for notice in notices:
                 await notice.close()
 

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from toolcaddie.app.box import names_source
 from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of, provider_config
 from toolcaddie.app.plugged import (
     all_of,
@@ -20,6 +21,7 @@ from toolcaddie.app.plugged import (
     sources_of,
     store_of,
 )
+from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.control.answers import SameAnswer
@@ -48,7 +50,7 @@ def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
     """Returns the services of this process that plugins may use."""
-    return Parts(store=store, emit=emit, bounds=settings.bounds)
+    return Parts(store=store, emit=emit, bounds=settings.bounds, sandbox=SandboxOnDemand(settings))
 
 
 def runtime_of(
@@ -169,14 +171,11 @@ def offline(settings: Settings) -> Runtime:
     """Returns a runtime that selects, explains and computes prices for the model of the settings. It sends no request to a model
     and needs no key for one.
 
-    A database is opened only if an embedder is set: its vectors are stored there for the next command. Sources that connect
-    to something are opened for their tools and closed again. If learning is on, the runtime has learned from the log and the
-    recorded runs. Raises `ConfigError`, `StorageError`.
+    A database is opened only if an embedder is set, whose vectors are stored there for the next command, or for tools that bots
+    wrote, whose approvals are there. Sources that connect to something are opened for their tools and closed again. If learning
+    is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, `StorageError`.
     """
-    store: Store | None = None
-    if settings.embedding.embedder is not None:
-        store = _with_database("vectors_kept").StoreOnDemand(settings)
-    registry, parts = Registry(), host_parts(settings, store)
+    registry, parts = Registry(), host_parts(settings, _store_on_demand(settings))
     provider = Unasked(asked_of(settings)[0])
     runtime = runtime_of(
         settings, _definitions(settings, registry, parts), provider, asks=False, registry=registry, parts=parts
@@ -184,6 +183,14 @@ def offline(settings: Settings) -> Runtime:
     if settings.learning.enabled:
         _with_database("taught").teach(runtime, settings)
     return runtime
+
+
+def _store_on_demand(settings: Settings) -> Store | None:
+    """Returns a store that opens the database with each call, if these settings need one to select tools; otherwise None."""
+    if settings.embedding.embedder is None and not names_source(settings, "authored"):
+        return None
+    store: Store = _with_database("vectors_kept").StoreOnDemand(settings)
+    return store
 
 
 def _with_database(module: str) -> Any:
@@ -208,7 +215,7 @@ def catalog_of(settings: Settings) -> Catalog:
 
 def whole_catalog_of(settings: Settings) -> Catalog:
     """Returns the tools of the settings' sources, also those that are not enabled. Raises as `catalog_of`."""
-    sources = _definitions(settings, Registry(), host_parts(settings))
+    sources = _definitions(settings, Registry(), host_parts(settings, _store_on_demand(settings)))
     return CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
 
 

@@ -230,17 +230,16 @@ async def _put_question(
         equal = None  # two equal calls of one run are two questions
     if equal is not None and not set(approval.taint) <= set(equal.taint):
         equal = None  # the person did not know that strangers may have caused the call
-    if equal is not None and equal.status == "open":
-        return replace(
-            pending, waiting="approval", decision=decision, approval=equal.id, tool_digest=tool_digest(request.tool)
-        )
     if equal is not None and equal.status == "approved":
         with suppress(RequestError):  # another call uses it at this moment, so there is a question for this one
             await _used(equal, request, gates, emit)
             return None
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
-        await gates.approvals.open(approval)
+        if equal is not None and equal.status == "open":
+            approval = equal
+        else:
+            await gates.approvals.open(approval)
         return replace(
             pending, waiting="approval", decision=decision, approval=approval.id, tool_digest=tool_digest(request.tool)
         )

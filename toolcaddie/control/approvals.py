@@ -79,6 +79,8 @@ def _subject(request: CallRequest) -> Tool:
         untrusted=tool.untrusted,
         roles=tool.roles,
         scope=tool.scope,
+        creator=tool.creator,
+        tenant=tool.tenant,
     )
 
 

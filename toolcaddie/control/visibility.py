@@ -20,16 +20,20 @@ _MAX_CATALOGS = 4
 _MAX_MASKS = 1_000
 """Largest number of cached masks of one catalog."""
 
-_Caller = tuple[str | None, str | None]
-"""Role and bot."""
+_Caller = tuple[str | None, str | None, str | None]
+"""Role, bot and tenant; the tenant is None for a catalog in which no tool depends on it."""
 
 _Restricted = tuple[tuple[int, Tool], ...]
 """Restricted tools, with their positions in the catalog."""
 
 
 def may_use(tool: Tool, principal: Principal) -> bool:
-    """Returns True if the tool's own roles and scope let this principal use it."""
-    return (not tool.roles or principal.role in tool.roles) and tool.scope in ("all", principal.bot)
+    """Returns True if the tool's own roles, scope and tenant let this principal use it."""
+    return (
+        (not tool.roles or principal.role in tool.roles)
+        and (tool.scope in ("all", principal.bot) or (tool.creator is not None and tool.creator == principal.bot))
+        and tool.tenant in (None, principal.tenant)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,8 @@ class Restriction:
     """What hides a tool from a caller, whatever the policy says."""
 
     rule: str
-    """The setting: `tool.roles`, `tool.scope`, `catalog.categories`, `bots.NAME.disabled_tools` or `bots.NAME.categories`."""
+    """The setting: `tool.roles`, `tool.scope`, `tool.tenant`, `catalog.categories`, `bots.NAME.disabled_tools` or
+    `bots.NAME.categories`."""
     reason: str
 
 
@@ -46,6 +51,7 @@ class _CatalogMasks:
     """A catalog's restricted tools by position, and the masks made so far."""
 
     restricted: _Restricted
+    has_tenants: bool
     masks: dict[_Caller, Mask | None] = field(default_factory=dict)
 
 
@@ -63,7 +69,7 @@ class Visibility:
     def mask(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """Returns the mask for a role and bot, made once for each; None: everything is visible."""
         cached = self._cached.get(catalog.version) or self._add(catalog)
-        caller = (principal.role, principal.bot)
+        caller = (principal.role, principal.bot, principal.tenant if cached.has_tenants else None)
         with suppress(KeyError):
             return cached.masks[caller]
         if len(cached.masks) >= _MAX_MASKS:
@@ -74,8 +80,7 @@ class Visibility:
     def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
         """Returns what hides one tool from a principal, as `mask` does; None: nothing does."""
         if not may_use(tool, principal):
-            rule = "tool.roles" if tool.roles and principal.role not in tool.roles else "tool.scope"
-            return Restriction(rule=rule, reason="the tool's own roles or scope exclude this caller")
+            return Restriction(rule=_rule(tool, principal), reason="the tool's own restrictions exclude this caller")
         if tool.name in self._bots.disabled_tools(principal):
             return Restriction(rule=f"bots.{principal.bot}.disabled_tools", reason="the bot may not use this tool")
         enabled = self._bots.categories(principal)
@@ -88,10 +93,9 @@ class Visibility:
 
     def _add(self, catalog: Catalog) -> _CatalogMasks:
         """Makes the entry of a catalog without masks, and drops entries of the oldest catalogs if there are too many."""
-        restricted = tuple(
-            (position, tool) for position, tool in enumerate(catalog.tools) if tool.roles or tool.scope != "all"
-        )
-        masks = _CatalogMasks(restricted=restricted)
+        restricted = tuple((position, tool) for position, tool in enumerate(catalog.tools) if tool.is_restricted)
+        has_tenants = any(tool.tenant is not None for _, tool in restricted)
+        masks = _CatalogMasks(restricted=restricted, has_tenants=has_tenants)
         latest = list(self._cached.items())[1 - _MAX_CATALOGS :]
         self._cached = {**dict(latest), catalog.version: masks}
         return masks
@@ -111,3 +115,10 @@ class Visibility:
             for position, tool in enumerate(catalog.tools):
                 mask[position] &= tool.category in enabled or tool.source == CLIENT_SOURCE
         return bytes(mask)
+
+
+def _rule(tool: Tool, principal: Principal) -> str:
+    """Returns the field of a tool that hides it from a principal."""
+    if tool.roles and principal.role not in tool.roles:
+        return "tool.roles"
+    return "tool.scope" if tool.tenant in (None, principal.tenant) else "tool.tenant"

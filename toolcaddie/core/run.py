@@ -135,6 +135,11 @@ class RunRequest:
     None: no lease is needed."""
 
     @property
+    def conversation_name(self) -> str:
+        """The caller's own name for the conversation; empty: it has none."""
+        return self.conversation.name if isinstance(self.conversation, Transcript) else self.conversation or ""
+
+    @property
     def is_resumable(self) -> bool:
         """True if a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
         return self.remember and not isinstance(self.conversation, Transcript)
@@ -151,6 +156,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     principal: Principal
     view: View
     model: str
+    conversation: str = ""
+    """The caller's own name for the conversation; empty: it has none. Names of different principals may be equal."""
     params: Mapping[str, Any] = msgspec.field(default_factory=dict)
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     tool_choice: Any = None
@@ -162,6 +169,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Objects from the application for tools, by declared type."""
     variables: dict[str, Any] = msgspec.field(default_factory=dict)
     """Scratch values for the tools of this run; discarded with it."""
+    taint: tuple[str, ...] = ()
+    """For a call: the tools whose untrusted results the model had read before it made the call."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
     deadline: float | None = None

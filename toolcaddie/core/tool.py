@@ -51,6 +51,10 @@ class Tool:
     """Name of the argument that takes an idempotency key; None: the tool takes none."""
     scope: str = "all"
     """`all`, or the id of the one bot that may use it."""
+    creator: str | None = None
+    """Id of the bot that wrote the tool, which may use it whatever its scope; None: no bot did."""
+    tenant: str | None = None
+    """The only tenant that may use it; None: all may."""
     roles: tuple[str, ...] = ()
     """Roles that may use it; empty: all."""
     tags: tuple[str, ...] = ()
@@ -77,6 +81,11 @@ class Tool:
     def may_destroy(self) -> bool:
         """True unless the tool is known to be harmless: read-only, or declared non-destructive."""
         return not self.annotations.read_only and self.annotations.destructive is not False
+
+    @property
+    def is_restricted(self) -> bool:
+        """True if its own roles, scope or tenant hide it from some callers."""
+        return bool(self.roles) or self.scope != "all" or self.tenant is not None
 
     @property
     def runs_concurrently(self) -> bool:

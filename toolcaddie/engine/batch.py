@@ -109,7 +109,7 @@ class Batch:
             if _needs_intent(call):
                 await self._intend(index)
             self._results[index] = await run.engine.executor.carry_out(
-                call, run.context, run.limits, self._places[index], run.emit
+                call, replace(run.context, taint=self._state.taint), run.limits, self._places[index], run.emit
             )
         except BaseException as error:
             self._broken = self._broken or error

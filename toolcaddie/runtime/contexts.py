@@ -17,6 +17,7 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
         principal=request.principal,
         view=view,
         model=model,
+        conversation=request.conversation_name,
         params=request.params,
         headers=request.headers,
         tool_choice=request.tool_choice,

@@ -8,6 +8,9 @@ passes through these functions before people see it: on the command line, in log
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import groupby
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 """All control characters except tab and line feed. Each of 0x80 to 0x9f is an escape sequence in one byte: 0x9b is `ESC [`."""
@@ -23,6 +26,13 @@ _SURROGATES = "\ud800-\udfff"
 _FORBIDDEN = re.compile(f"[{_CONTROLS}{_BIDI}{_LINES}{_INVISIBLE}{_SURROGATES}]")
 _FORBIDDEN_IN_A_LINE = re.compile(f"[\\t\\n{_CONTROLS}{_BIDI}{_LINES}{_INVISIBLE}{_SURROGATES}]")
 
+_WITHOUT_GLYPH = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs")
+"""Unicode categories of characters that a reader of source does not see, or takes for a blank."""
+_EMPTY_LETTERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, marks and signs without a glyph; some of them may stand in names."""
+
 
 def visible(text: str) -> str:
     """Returns the text with unsafe characters spelled out (`\\x1b`, `\\u202e`); tabs and line feeds stay."""
@@ -32,6 +42,19 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     """Returns the text with unsafe characters, tabs and line feeds spelled out, so that a text such as a name stays one line."""
     return _FORBIDDEN_IN_A_LINE.sub(_spelled, text)
+
+
+def visible_code(text: str) -> str:
+    """Returns a line of source with every character spelled out that has no glyph, or looks like a blank and is none. A tab
+    becomes four blanks."""
+    return "".join(piece for piece, _ in code_pieces(text))
+
+
+def code_pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Yields the pieces of `visible_code(text)`. True: the piece stands for characters that are spelled out."""
+    for is_hidden, characters in groupby(text.replace("\t", "    "), key=_is_hidden):
+        piece = "".join(characters)
+        yield "".join(map(_code_of, piece)) if is_hidden else piece, is_hidden
 
 
 def visible_json(document: str) -> str:
@@ -49,10 +72,20 @@ def valid_text(text: str) -> str:
     return text
 
 
+def _is_hidden(character: str) -> bool:
+    if character == " ":
+        return False
+    return unicodedata.category(character) in _WITHOUT_GLYPH or _EMPTY_LETTERS.match(character) is not None
+
+
 def _spelled(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if match[0] in "\t\n":
-        return "\\t" if match[0] == "\t" else "\\n"
+    return _code_of(match[0])
+
+
+def _code_of(character: str) -> str:
+    code = ord(character)
+    if character in "\t\n":
+        return "\\t" if character == "\t" else "\\n"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

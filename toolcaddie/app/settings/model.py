@@ -335,6 +335,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     interpreter: PartSettings | None = None
     """Runs programs of the model. None: the model writes none."""
     programs: ProgramSettings = ProgramSettings()
+    sandbox: PartSettings | None = None
+    """Runs commands that nobody trusts. None: the wall, made when a tool asks for it."""
     store: PartSettings | None = None
     """The store of documents: paused runs, conversations, results. None: the database."""
     ranker: Mapping[str, Mapping[str, Any]] = {}

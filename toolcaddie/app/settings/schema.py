@@ -34,9 +34,13 @@ a field takes None."""
 
 PART_LISTS = ("source", "sink", "middleware", "meta_tool")
 """Sockets (kinds of parts) with any number of parts in a file, each in a table under a header in double brackets."""
-SINGLE_PARTS = ("policy", "approver", "store", "interpreter")
+SINGLE_PARTS = ("policy", "approver", "store", "interpreter", "sandbox")
 """Sockets with at most one part in a file."""
-DEFAULT_TYPES: Mapping[str, Mapping[str, str]] = {"policy": {"type": "cedar"}, "interpreter": {"type": "monty"}}
+DEFAULT_TYPES: Mapping[str, Mapping[str, str]] = {
+    "policy": {"type": "cedar"},
+    "interpreter": {"type": "monty"},
+    "sandbox": {"type": "wall"},
+}
 """The type of a part whose table names none."""
 PARTS_BY_NAME = ("ranker", "embedder", "provider")
 """Sockets whose parts are named by another setting: each part has a table with its name."""

@@ -193,7 +193,7 @@ class Cache:
         if tool.cache_ttl is None or tool.personal:
             scope += [principal.bot, principal.role, principal.id]
             scope += [] if tool.cache_ttl is not None else [await self._era(invocation)]
-        elif tool.scope != "all" or tool.roles or context.injected:
+        elif tool.is_restricted or context.injected:
             scope += [principal.bot, principal.role]
         try:
             call = self._key(tool.name, invocation.arguments)

@@ -111,6 +111,8 @@ def show(common: Common, approval_id: str, tenant: str, database_url: str | None
             echo(f"{name:<12} {visible_line(value)}")
     for name, text in argument_texts(approval):
         echo(f"  {name}: {text}")
+    for line in approval.preview.splitlines():
+        echo(f"  {visible_line(line)}")
 
 
 @command.command(

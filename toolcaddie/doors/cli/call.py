@@ -22,7 +22,15 @@ from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import JsonObject, ToolResult
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
-from toolcaddie.doors.cli.options import approve_option, bot_option, catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.options import (
+    approve_option,
+    bot_option,
+    box_option,
+    catalog_option,
+    catalog_words,
+    database_option,
+    settings_of,
+)
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import RunWaits, waiting_printed
@@ -43,6 +51,7 @@ _CALLER = Principal(channel="call")
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "arguments", metavar="JSON", help="All arguments as one JSON object.")
 @catalog_option
+@box_option
 @bot_option
 @approve_option
 @database_option
@@ -54,6 +63,7 @@ def command(
     pairs: tuple[str, ...],
     arguments: str | None,
     catalogs: tuple[str, ...],
+    box: tuple[str, ...],
     bot: str | None,
     approve: ApprovalAnswer | None,
     database_url: str | None,
@@ -64,10 +74,10 @@ def command(
     The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the
     rest as text.
     """
-    settings = settings_of(common, catalogs=catalogs, bot=bot, approve=approve, database_url=database_url)
+    settings = settings_of(common, catalogs=catalogs, box=box, bot=bot, approve=approve, database_url=database_url)
     with waiting_printed(as_json=as_json):
         result = asyncio.run(
-            _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs))
+            _call(settings, tool, _arguments(arguments), pairs, hint=_show_command(common, tool, catalogs, box))
         )
     if as_json:
         print_json(
@@ -119,11 +129,10 @@ async def _call(
             return result
 
 
-def _show_command(common: Common, name: str, catalogs: Sequence[str]) -> str:
+def _show_command(common: Common, name: str, catalogs: Sequence[str], box: Sequence[str]) -> str:
     """Returns the command that shows the schema of a tool, with the settings file and the catalogs of this command."""
     config = () if common.config is None else ("--config", str(common.config))
-    options = (word for spec in catalogs for word in ("--catalog", spec))
-    return shlex.join(("toolcaddie", *config, "tools", "show", name, *options))
+    return shlex.join(("toolcaddie", *config, "tools", "show", name, *catalog_words(catalogs, box)))
 
 
 async def _followed(runtime: Runtime, name: str, arguments: Mapping[str, Any], run_id: str) -> ToolResult:

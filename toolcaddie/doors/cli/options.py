@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import click
@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolcaddie.app.box import ALL, BOX, box_names, with_box
 from toolcaddie.app.settings import LOOKS_LIKE_A_KEY, ApprovalAnswer, Log, Settings, load_settings, names_variable
 from toolcaddie.audit.redact import redact_keys
 from toolcaddie.control.bots import unknown_bot
@@ -44,6 +45,23 @@ catalog_option = click.option(
     shell_complete=_complete_catalog,
     help="Tools to use: the name of a sample (gym), a .jsonl file, python:module, openapi:FILE_OR_URL, mcp:URL or 'mcp:COMMAND'. "
     "Can be repeated.",
+)
+
+
+def _box(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the names of sources that the values of `--box` contain."""
+    try:
+        return tuple(dict.fromkeys(name for value in values for name in box_names(value)))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+box_option = click.option(
+    "--box",
+    metavar="NAMES",
+    multiple=True,
+    callback=_box,
+    help=f"Shipped tools that act on the world, in addition to the catalogs: {', '.join(BOX)}, separated by commas, or {ALL}.",
 )
 preset_option = click.option(
     "--preset",
@@ -107,9 +125,16 @@ approve_option = click.option(
 
 def resume_command(run_id: str) -> str:
     """Returns the command that continues a run of the present command, with the same catalogs."""
-    catalogs = click.get_current_context().params.get("catalogs", ())
-    options = [word for catalog in catalogs for word in ("--catalog", catalog)]
-    return shlex.join(["toolcaddie", "resume", run_id, *options])
+    params = click.get_current_context().params
+    return shlex.join(
+        ["toolcaddie", "resume", run_id, *catalog_words(params.get("catalogs", ()), params.get("box", ()))]
+    )
+
+
+def catalog_words(catalogs: Sequence[str], box: Sequence[str]) -> list[str]:
+    """Returns the options that name these catalogs, as words of a command line."""
+    words = [word for catalog in catalogs for word in ("--catalog", catalog)]
+    return [*words, "--box", ",".join(box)] if box else words
 
 
 def upstream_options(command: F) -> F:
@@ -121,6 +146,7 @@ def run_options(command: F) -> F:
     """Adds the options that all commands have that ask the model and call tools: `run` and `chat`."""
     options = (
         catalog_option,
+        box_option,
         preset_option,
         bot_option,
         model_option,
@@ -137,6 +163,7 @@ def settings_of(
     common: Common,
     *,
     catalogs: tuple[str, ...] = (),
+    box: tuple[str, ...] = (),
     preset: str | None = None,
     model: str | None = None,
     database_url: str | None = None,
@@ -162,7 +189,7 @@ def settings_of(
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_log(settings, level=level)
     check_bot(settings, bot)
-    return _changed(
+    changed = _changed(
         settings,
         catalogs=catalogs or None,
         preset=preset,
@@ -175,6 +202,7 @@ def settings_of(
         selection={**settings.selection, **_set_flags(match=match)},
         budget={**settings.budget, **_set_flags(max_tools=max_tools)},
     )
+    return with_box(changed, box)
 
 
 def configure_log(settings: Settings, *, level: str) -> None:

@@ -29,6 +29,7 @@ _COMMANDS = {
     "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
     "resume": (f"{_PACKAGE}.resume", "Continue RUN_ID, which waited for a person's approval."),
     "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),
+    "authored": (f"{_PACKAGE}.authored", "List the tools that bots wrote, and decide about them."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (
@@ -36,6 +37,7 @@ _COMMANDS = {
         "Write the MCP servers in a client's settings FILE as tables of toolcaddie.toml.",
     ),
     "usage": (f"{_PACKAGE}.key_limits", "Show how much the clients of the gateway have used."),
+    "sandbox": (f"{_PACKAGE}.sandbox", "Show whether this machine holds the sandbox, and run a command in it."),
     "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),

@@ -24,8 +24,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from toolcaddie.app.authoring import authorship_of, writes_tools
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
+from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import DEFAULT_FILE, MCPSettings, Settings
 from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
@@ -35,6 +37,7 @@ from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
 from toolcaddie.doors.cli.options import (
     approve_option,
+    box_option,
     catalog_option,
     configure_log,
     database_option,
@@ -47,6 +50,8 @@ from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.cli.workers import SPAWN, Report, Workers, parent_is_gone
+from toolcaddie.doors.console.app import Console
+from toolcaddie.doors.console.authored import authored_section
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.doors.gateway.limiting import Limiter
@@ -55,6 +60,7 @@ from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
+from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
 from toolcaddie.util.log import Logger
@@ -74,7 +80,7 @@ GRACE_SECONDS = 10
 CUT_SECONDS = 3
 """Seconds that cancelled requests have to record their cancellation."""
 
-_TAKEN_PATHS = ("/metrics", "/healthz", "/readyz")
+_TAKEN_PATHS = ("/metrics", "/healthz", "/readyz", "/approvals", "/authored")
 """Paths of the gateway at which nothing else can be mounted."""
 _LOOK_SECONDS = 0.02
 """Seconds between two checks of the open connections at shutdown."""
@@ -111,7 +117,8 @@ class _Common:
     "  toolcaddie serve --catalog gym\n"
     "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env KEY\n"
     "  toolcaddie serve --model anthropic:claude-sonnet-5-5\n"
-    "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
+    "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools\n"
+    "  toolcaddie serve --box files,exec,web",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port. [default: 8321]")
@@ -119,6 +126,7 @@ class _Common:
 @model_option
 @upstream_options
 @catalog_option
+@box_option
 @preset_option
 @mcp_mode_option
 @approve_option
@@ -264,13 +272,15 @@ async def _serve(
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
+        reviews = _reviews(parts)
         app = create_app(
             parts,
             forwards=not settings.fallback,
             bounds=settings.bounds,
             idempotency=settings.idempotency,
             settings=settings.gateway,
-            mounts=dict.fromkeys(door.paths, door) if settings.mcp.enabled else {},
+            mounts={**_console(parts, reviews), **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {})},
+            reviews=reviews,
             metrics=None if common is None else _joined_metrics(common.metrics),
         )
         stack.push_async_callback(app.close)
@@ -339,7 +349,7 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
     `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
     check_mode(settings)
-    if settings.path in _TAKEN_PATHS or settings.path.startswith("/v1"):
+    if settings.path in _TAKEN_PATHS or settings.path.startswith(("/v1", *Console.paths)):
         raise ConfigError(f"mcp.path {settings.path!r} is a path of the gateway; choose another one, such as /mcp")
     return MCPDoor(
         parts.runtime,
@@ -352,6 +362,21 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
         tokens=_tokens(settings),
         limiter=Limiter(parts.meter, parts.runtime, defaults=parts.key_limits),
     )
+
+
+def _reviews(parts: Assembled) -> Reviews | None:
+    """Returns the reviews of tools that bots wrote; None: the settings let bots write none."""
+    if not writes_tools(parts.settings):
+        return None
+    return Reviews(authorship_of(parts.settings, host_parts(parts.settings, parts.documents)), parts.runtime.approvals)
+
+
+def _console(parts: Assembled, reviews: Reviews | None) -> Mapping[str, App]:
+    """Returns the console at its paths; nothing if it has no section."""
+    if reviews is None:
+        return {}
+    console = Console([authored_section(reviews)], parts.documents, parts.keys, identified=parts.runtime.identified)
+    return dict.fromkeys(console.paths, console)
 
 
 def _tokens(settings: MCPSettings) -> Tokens | None:

@@ -18,7 +18,7 @@ from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.options import catalog_option, settings_of
+from toolcaddie.doors.cli.options import box_option, catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.selection.selector import Selector
@@ -39,6 +39,7 @@ _DESCRIPTION_SHOWN = 80
     "  toolcaddie tools show freeze_membership --catalog gym",
 )
 @catalog_option
+@box_option
 @click.option("--category", metavar="C", help="Only tools of this category.")
 @click.option("--source", metavar="NAME", help="Only tools of this source.")
 @click.option("--search", metavar="TEXT", help="Only tools that match these words, the best first.")
@@ -47,6 +48,7 @@ _DESCRIPTION_SHOWN = 80
 def command(
     ctx: click.Context,
     catalogs: tuple[str, ...],
+    box: tuple[str, ...],
     category: str | None,
     source: str | None,
     search: str | None,
@@ -55,7 +57,7 @@ def command(
     """List the tools of a catalog, or show one of them."""
     if ctx.invoked_subcommand is not None:
         return
-    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
+    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs, box=box))
     catalog = desk.view.catalog
     tools = asyncio.run(_matching_tools(desk, search, category))
     if source is not None:
@@ -78,14 +80,19 @@ def command(
 @command.command("show", epilog="\b\nExample:\n  toolcaddie tools show freeze_membership --catalog gym")
 @click.argument("name")
 @catalog_option
+@box_option
 @json_option
 @click.pass_context
-def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool) -> None:
+def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], box: tuple[str, ...], as_json: bool) -> None:
     """Show a tool's description and the schema of its arguments."""
     # `toolcaddie tools --catalog gym show NAME`: options may also precede the subcommand.
-    parent_catalogs = ctx.parent.params["catalogs"] if ctx.parent else ()
+    parent = ctx.parent.params if ctx.parent else {"catalogs": (), "box": ()}
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
-    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or parent_catalogs))
+    desk = _desk_of(
+        settings_of(
+            ctx.find_object(Common) or Common(), catalogs=catalogs or parent["catalogs"], box=box or parent["box"]
+        )
+    )
     tool = desk.tool(name)
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})

@@ -19,6 +19,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.approval_pages import ApprovalPages
+from toolcaddie.doors.gateway.authored_pages import AuthoredPages
 from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.counting import CountHandler, InputTokensHandler
@@ -37,6 +38,7 @@ from toolcaddie.doors.gateway.router import App, Route, Router
 from toolcaddie.doors.gateway.stored import StoredResponses
 from toolcaddie.doors.gateway.untrusted import UntrustedNames
 from toolcaddie.doors.gateway.writable import Writable
+from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.runtime import Runtime
@@ -88,6 +90,7 @@ def create_app(
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     settings: GatewaySettings = _DEFAULT_SETTINGS,
     mounts: Mapping[str, App] | None = None,
+    reviews: Reviews | None = None,
     metrics: CollectorRegistry | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Router:
@@ -97,8 +100,9 @@ def create_app(
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
-    by path, such as the MCP door; they authenticate their clients themselves. `metrics`: what `/metrics`
-    shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the limits of keys.
+    by path, such as the MCP door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: no paths
+    are about them. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the
+    limits of keys.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -136,6 +140,9 @@ def create_app(
     approvals = ApprovalPages(
         parts.runtime.approvals, serving.bodies, parts.runtime.identified, key_headers=every_key_header
     )
+    authored: Sequence[Route] = ()
+    if reviews is not None:
+        authored = AuthoredPages(reviews, serving.bodies, parts.runtime.identified, key_headers=every_key_header).routes
     passing = Passing(
         parts.runtime.provider,
         onward=onward,
@@ -194,6 +201,7 @@ def create_app(
             *counts,
             *pages.routes,
             *approvals.routes,
+            *authored,
             *passing.routes,
             *ResponsePages(stored, background, passing, parts.runtime.identified).routes,
         ],

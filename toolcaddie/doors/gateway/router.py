@@ -84,7 +84,8 @@ class Elsewhere(Protocol):
 
 class Router:
     """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table.
-    `mounts`: other applications by path, which authenticate their clients themselves. `closing`: see `close`."""
+    `mounts`: other applications by path, which authenticate their clients themselves; one at a path that ends in `/` gets all
+    paths below. `closing`: see `close`."""
 
     def __init__(
         self,
@@ -108,6 +109,7 @@ class Router:
         self._own_upstream_key = own_upstream_key
         self._bounds = bounds
         self._mounts = mounts or {}
+        self._mounted_folders = tuple(path for path in self._mounts if path.endswith("/"))
         self._closing = closing
         self._last = (Sender(principal=_ANYONE.principal), _ANYONE)
         """The sender of the last request, and its caller: without keys, most requests have the same."""
@@ -121,7 +123,7 @@ class Router:
         if scope["type"] != "http":
             await _decline(scope["type"], receive, send)
             return
-        if mounted := self._mounts.get(scope["path"]):
+        if mounted := self._mounted(scope["path"]):
             await mounted(scope, receive, send)
             return
         methods, part = self._found(scope["path"])
@@ -144,6 +146,12 @@ class Router:
             if not isinstance(error, ToolcaddieError):
                 log.exception("request_failed", path=scope["path"][:200])
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
+
+    def _mounted(self, path: str) -> App | None:
+        """Returns the other application of a path; None: it is the gateway's own."""
+        if path.startswith(self._mounted_folders):
+            return next(app for folder, app in self._mounts.items() if folder.endswith("/") and path.startswith(folder))
+        return self._mounts.get(path)
 
     def _found(self, path: str) -> tuple[Mapping[str, Route], str]:
         """Returns the routes of a path by method, and the text at the place of `{name}` in their path."""

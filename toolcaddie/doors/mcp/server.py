@@ -165,7 +165,7 @@ class ToolServer:
         if self._settings.mode == "compact":
             return None
         tool = self._runtime.source.snapshot().get(name)
-        return None if tool is None or tool.roles or tool.scope != "all" else tool.input_schema
+        return None if tool is None or tool.is_restricted else tool.input_schema
 
     def _of(self, context: Context) -> Seat:
         """Returns the sender of a request."""

@@ -29,6 +29,7 @@ from toolcaddie.testing.part_contracts import (
     middleware,
     policy,
     ranker,
+    sandbox,
     search,
     sink,
     source,
@@ -45,6 +46,7 @@ __all__ = [
     "MIDDLEWARE",
     "POLICY",
     "RANKER",
+    "SANDBOX",
     "SEARCH",
     "SINK",
     "SOURCE",
@@ -65,5 +67,6 @@ MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
 SEARCH = tuple(search.CHECKS)
+SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)

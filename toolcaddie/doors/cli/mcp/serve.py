@@ -15,6 +15,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.options import (
     approve_option,
     bot_option,
+    box_option,
     catalog_option,
     database_option,
     preset_option,
@@ -83,6 +84,7 @@ def check_mode(settings: MCPSettings) -> None:
 @five_option
 @task_option
 @catalog_option
+@box_option
 @bot_option
 @click.option("--role", metavar="NAME", help="Role of the caller, which decides which tools it may see.")
 @preset_option

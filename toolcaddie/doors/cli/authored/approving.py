@@ -1,0 +1,96 @@
+"""`toolcaddie authored approve` and `rollback`: let exactly these bytes run."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.cli.authored.desk import Desk, asked, decided, key_argument, note_option, report, tenant_option
+from toolcaddie.doors.cli.authored.sheet import print_review
+from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.tools.authored.values import AuthoredTool
+
+_SHORTEST_DIGEST = 12
+
+
+@click.command(
+    "approve",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie authored approve count_words\n"
+    '  toolcaddie authored approve count_words --digest 3f2a9c0d11aa --note "read it"',
+)
+@key_argument
+@click.option(
+    "--digest",
+    default="",
+    help="Approve only the state with this digest, of which `show` prints it; its first 12 characters are enough. "
+    "[default: the state that this command prints]",
+)
+@note_option
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def approve(
+    common: Common, key: str, digest: str, note: str, tenant: str, database_url: str | None, as_json: bool
+) -> None:
+    """Approve the tool KEY: exactly its present source, description, parameters and scope.
+
+    Without --digest, the tool is printed first, and at a terminal you are asked. If a byte changes meanwhile, nothing is
+    approved. The policy says who may approve (`policy.approvers`). Nobody may approve a tool that was written in their own name.
+    """
+    settings = settings_of(common, database_url=database_url)
+    seen = _seen_digest(settings, tenant, key, digest, as_json=as_json)
+    tool = decided(settings, tenant, lambda desk: desk.reviews.approve(desk.person, key, digest=seen, note=note))
+    report(tool, as_json=as_json)
+
+
+def _seen_digest(settings: Settings, tenant: str, key: str, digest: str, *, as_json: bool) -> str:
+    """Returns the whole digest of the state that the person has read: the one they name, or the one that is printed now."""
+    review = asked(settings, tenant, lambda desk: desk.reviews.show(desk.person, key))
+    present = review.tool.digest
+    if digest:
+        if len(digest) < _SHORTEST_DIGEST or not present.startswith(digest.lower()):
+            raise RequestError(
+                f"{review.tool.definition.name} is not what you read: its digest is {present[:_SHORTEST_DIGEST]}, not "
+                f"{digest[:_SHORTEST_DIGEST]}; read it again with `toolcaddie authored show`",
+                param="digest",
+                code="changed",
+            )
+        return present
+    if not as_json:
+        print_review(review, err=True)
+    if sys.stdin.isatty() and not click.confirm("approve exactly this?", err=True):
+        raise CommandFailed("nothing was approved")
+    return present
+
+
+@click.command(
+    "rollback",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie authored rollback count_words 1\n"
+    '  toolcaddie authored rollback count_words 2 --note "3 is slow"',
+)
+@key_argument
+@click.argument("version", type=click.IntRange(min=1))
+@note_option
+@tenant_option
+@database_option
+@json_option
+@click.pass_obj
+def rollback(
+    common: Common, key: str, version: int, note: str, tenant: str, database_url: str | None, as_json: bool
+) -> None:
+    """Put the approved VERSION of the tool KEY back, and approve it again."""
+    settings = settings_of(common, database_url=database_url)
+
+    async def back(desk: Desk) -> AuthoredTool:
+        return await desk.reviews.rollback(desk.person, key, version, note=note)
+
+    report(decided(settings, tenant, back), as_json=as_json)

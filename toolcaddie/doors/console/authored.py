@@ -1,0 +1,141 @@
+"""The section of tools that bots wrote: their list, and for each tool what a person needs to decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+from urllib.parse import quote
+
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.doors.console.answers import Answer, redirect
+from toolcaddie.doors.console.rendering import Renderer
+from toolcaddie.doors.console.requests import HOME, Visit
+from toolcaddie.doors.console.sections import PageRoute, Section
+from toolcaddie.doors.reviewing import LONGEST_NOTE, Reviews
+from toolcaddie.doors.tool_sheets import asker_text, diff_lines, general_findings, parameter_rows, source_lines
+from toolcaddie.tools.authored.values import AuthoredTool, Review, Status
+
+PATH = f"{HOME}authored"
+_DONE = {
+    "approved": "Approved. The next request offers it.",
+    "rejected": "Rejected.",
+    "revoked": "Revoked. No call of it runs any more.",
+    "back": "The earlier version is back, and approved.",
+    "changed": "Changed. It waits for an approval now.",
+    "deleted": "The tool was deleted.",
+}
+"""What a page says after a decision, by the word in its address."""
+
+
+def authored_section(reviews: Reviews) -> Section:
+    """Returns the section."""
+    return Section(title="Tools by bots", path=PATH, routes=lambda renderer: _AuthoredTools(reviews, renderer).routes)
+
+
+class _AuthoredTools:
+    def __init__(self, reviews: Reviews, renderer: Renderer) -> None:
+        self._reviews = reviews
+        self._renderer = renderer
+
+    @property
+    def routes(self) -> Sequence[PageRoute]:
+        one = f"{PATH}/{{key}}"
+        return (
+            PageRoute(method="GET", path=PATH, handle=self._list),
+            PageRoute(method="GET", path=one, handle=self._show),
+            PageRoute(method="POST", path=f"{one}/approve", handle=self._approve),
+            PageRoute(method="POST", path=f"{one}/reject", handle=self._reject),
+            PageRoute(method="POST", path=f"{one}/revoke", handle=self._revoke),
+            PageRoute(method="POST", path=f"{one}/rollback", handle=self._rollback),
+            PageRoute(method="POST", path=f"{one}/rename", handle=self._rename),
+            PageRoute(method="POST", path=f"{one}/scope", handle=self._change_scope),
+            PageRoute(method="POST", path=f"{one}/delete", handle=self._delete),
+        )
+
+    async def _list(self, visit: Visit) -> Answer:
+        status = _status(visit.request.query.get("status", ""))
+        tools = await self._reviews.list(visit.person)
+        return self._renderer.page(
+            "authored/list.html",
+            visit,
+            tools=[tool for tool in tools if status in (None, tool.status)],
+            askers={tool.id: asker_text(tool) for tool in tools},
+            numbers={each: sum(tool.status == each for tool in tools) for each in get_args(Status)},
+            chosen=status or "",
+            broken=await self._reviews.broken(visit.person),
+            path=PATH,
+            done=_DONE.get(visit.request.query.get("done", ""), ""),
+        )
+
+    async def _show(self, visit: Visit) -> Answer:
+        review = await self._reviews.show(visit.person, visit.part)
+        tool = review.tool
+        return self._renderer.page(
+            "authored/tool.html",
+            visit,
+            review=review,
+            tool=tool,
+            asker=asker_text(tool),
+            lines=source_lines(review),
+            general=general_findings(review),
+            parameters=parameter_rows(tool.definition.parameters),
+            schema=canonical_json(tool.definition.parameters).decode(),
+            diff=diff_lines(review.diff),
+            objection=self._reviews.objection(tool, visit.person),
+            refused=_never_accepted(review),
+            is_keyless=visit.session is not None and not visit.session.key_id,
+            longest_note=LONGEST_NOTE,
+            path=_path_of(tool),
+            list_path=PATH,
+            done=_DONE.get(visit.request.query.get("done", ""), ""),
+        )
+
+    async def _approve(self, visit: Visit) -> Answer:
+        digest = visit.form.get("digest", "")
+        tool = await self._reviews.approve(visit.person, visit.part, digest=digest, note=_note(visit))
+        return _done(tool, "approved")
+
+    async def _reject(self, visit: Visit) -> Answer:
+        return _done(await self._reviews.reject(visit.person, visit.part, note=_note(visit)), "rejected")
+
+    async def _revoke(self, visit: Visit) -> Answer:
+        return _done(await self._reviews.revoke(visit.person, visit.part, note=_note(visit)), "revoked")
+
+    async def _rollback(self, visit: Visit) -> Answer:
+        number = visit.form.get("version", "")
+        if not number.isdecimal() or len(number) > 9:
+            raise RequestError("the form names no version", param="version")
+        return _done(await self._reviews.rollback(visit.person, visit.part, int(number), note=_note(visit)), "back")
+
+    async def _rename(self, visit: Visit) -> Answer:
+        return _done(await self._reviews.rename(visit.person, visit.part, visit.form.get("name", "")), "changed")
+
+    async def _change_scope(self, visit: Visit) -> Answer:
+        scope = visit.form.get("scope", "")
+        return _done(await self._reviews.change_scope(visit.person, visit.part, scope), "changed")
+
+    async def _delete(self, visit: Visit) -> Answer:
+        await self._reviews.delete(visit.person, visit.part)
+        return redirect(f"{PATH}?done=deleted")
+
+
+def _status(text: str) -> Status | None:
+    return next((each for each in get_args(Status) if each == text), None)
+
+
+def _never_accepted(review: Review) -> bool:
+    return any(finding.severity == "refused" for finding in review.findings)
+
+
+def _note(visit: Visit) -> str:
+    # Browsers send line breaks of a text field as CR LF.
+    return visit.form.get("note", "").replace("\r\n", "\n").strip()
+
+
+def _path_of(tool: AuthoredTool) -> str:
+    return f"{PATH}/{quote(tool.id, safe='')}"
+
+
+def _done(tool: AuthoredTool, word: str) -> Answer:
+    return redirect(f"{_path_of(tool)}?done={word}")

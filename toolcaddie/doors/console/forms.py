@@ -1,0 +1,86 @@
+"""Forms of the console: only those that one of its own pages sent are read.
+
+Three things are checked: the browser says that the page is from this server (`Origin`, `Sec-Fetch-Site`); the form contains a
+token that belongs to a cookie of this browser; and the body is a form of moderate size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.console.requests import Receive, Request, fields_of
+
+TOKEN = "token"
+"""The field with the token."""
+
+_LONGEST_FORM = 64 * 1024
+_TYPE = "application/x-www-form-urlencoded"
+
+
+def new_number() -> str:
+    """Returns a number for the cookie of a person who has not signed in yet."""
+    return secrets.token_urlsafe(32)
+
+
+def token_of(number: str) -> str:
+    """Returns the token that belongs to the number in a cookie; empty: there is no cookie. A page of another site can neither
+    read the cookie nor guess the token."""
+    if not number:
+        return ""
+    return hmac.new(number.encode(), b"toolcaddie console form", hashlib.sha256).hexdigest()
+
+
+def check_origin(request: Request) -> None:
+    """Raises `RequestError` unless a page of this server sent the form."""
+    site, origin = request.header(b"sec-fetch-site"), request.header(b"origin")
+    if site not in (None, "same-origin"):
+        raise _foreign("it came from another site")
+    if origin is None:
+        if site is None:
+            raise _foreign("the browser does not say which page sent it")
+    elif _host(origin) != (request.header(b"host") or "").lower() or not _host(origin):
+        raise _foreign(f"it came from {origin[:100]}; a proxy in front of this server must pass on the header Host")
+
+
+def check_token(form: Mapping[str, str], token: str) -> None:
+    """Raises `RequestError` unless the form has the token of this browser."""
+    if not token or not hmac.compare_digest(form.get(TOKEN, "").encode(), token.encode()):
+        raise _foreign("it has not the token of this browser; open the page again")
+
+
+async def read_form(request: Request, receive: Receive) -> Mapping[str, str] | None:
+    """Returns the fields of the form; None: the browser has gone. Raises `RequestError` for anything but a small form."""
+    kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if kind != _TYPE:
+        raise RequestError(f"a form must be sent as {_TYPE}", code="wrong_form")
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > _LONGEST_FORM:
+            raise RequestError(f"the form is larger than {_LONGEST_FORM:,} bytes", code="form_too_large")
+        if not message.get("more_body"):
+            break
+    try:
+        return fields_of(body.decode("ascii"))
+    except ValueError as error:
+        raise RequestError(f"the form cannot be read: {error}", code="wrong_form") from error
+
+
+def _host(origin: str) -> str:
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return ""
+    return parts.netloc.lower() if parts.scheme in ("http", "https") else ""
+
+
+def _foreign(reason: str) -> RequestError:
+    return RequestError(f"this form was not accepted, and nothing was done: {reason}", code="foreign_form")

@@ -1,0 +1,84 @@
+"""A request as the pages of the console see it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from toolcaddie.core.control import Principal
+from toolcaddie.doors.console.sessions import Session
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+HOME = "/console/"
+"""The path of the console; everything of it is below."""
+
+_MOST_FIELDS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a browser sent, without its body."""
+
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+    raw_headers: tuple[tuple[bytes, bytes], ...]
+    query: Mapping[str, str]
+    client: str | None
+    is_secure: bool
+    """True if it came over https, also to a proxy in front of the server."""
+
+    @classmethod
+    def of(cls, scope: MutableMapping[str, Any]) -> Request:
+        query = scope.get("query_string", b"").decode("latin-1")
+        return cls(
+            method=scope["method"],
+            path=scope["path"],
+            headers=dict(scope["headers"]),
+            raw_headers=tuple((bytes(name), bytes(value)) for name, value in scope["headers"]),
+            query=fields_of(query),
+            client=scope["client"][0] if scope.get("client") else None,
+            is_secure=scope.get("scheme") == "https",
+        )
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def cookie(self, name: str) -> str:
+        """Returns the value of a cookie; empty: there is none, or several, of which a stranger may have set one."""
+        pairs = [
+            pair.strip().partition("=")
+            for key, value in self.raw_headers
+            if key == b"cookie"
+            for pair in value.decode("latin-1").split(";")
+        ]
+        values = [value for each, _, value in pairs if each == name]
+        return values[0] if len(values) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request to one page, and who made it."""
+
+    request: Request
+    token: str
+    """What every form of the page must contain, so that no other site can send it. Empty: no form is accepted."""
+    session: Session | None = None
+    """None: nobody has signed in. Only public pages are asked then."""
+    part: str = ""
+    """The text at the place of `{name}` in the path of the route."""
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def person(self) -> Principal:
+        assert self.session is not None
+        return self.session.person
+
+
+def fields_of(text: str) -> Mapping[str, str]:
+    """Returns the fields of a query or a form; of a repeated one, the last. Raises `ValueError`."""
+    return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))

@@ -1,0 +1,113 @@
+"""Judges programs of sed and awk, which can write files and run commands. What it does not know, it doubts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\.)*/[IM]*)"
+_SED_PREFIX = re.compile(rf"[\s;]*(?:{_ADDRESS}(?:\s*,\s*(?:[+~]?{_ADDRESS}))?)?\s*!?\s*")
+_SED_PLAIN = re.compile(r"[=dDgGhHnNpPxlz{}]|[qQ]\d*|[btT:][ \t]*[A-Za-z0-9_]*|[aic]\\?[^\n]*")
+_SED_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?=[;\n}]|$)")
+_SED_OPTIONS = re.compile(
+    r"-[nErsuz]+|--quiet|--silent|--regexp-extended|--null-data|--separate|--unbuffered|--posix|--sandbox|--debug"
+)
+_SED_FLAGS = re.compile(r"[gpiIMm0-9]*")
+
+
+def sed_doubt(arguments: Sequence[str]) -> str:
+    """Returns the reason why sed with these arguments may do more than read; empty: it only reads."""
+    scripts: list[str] = []
+    operands: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in ("-e", "--expression"):
+            scripts.append(next(rest, ""))
+        elif argument.startswith("--expression="):
+            scripts.append(argument.partition("=")[2])
+        elif re.fullmatch(r"-[nErsuz]+e", argument):
+            scripts.append(next(rest, ""))
+        elif _SED_OPTIONS.fullmatch(argument):
+            continue
+        elif argument.startswith("-") and len(argument) > 1:
+            return f"sed {argument} changes files or is not known"
+        else:
+            operands.append(argument)
+    if not scripts:
+        scripts = operands[:1]
+    return (
+        ""
+        if all(map(_is_harmless_sed, scripts))
+        else "its sed script may write a file or run a program, or is not understood"
+    )
+
+
+def _is_harmless_sed(script: str) -> bool:
+    at = 0
+    while at < len(script):
+        prefix = _SED_PREFIX.match(script, at)
+        assert prefix is not None
+        at = prefix.end()
+        if at == len(script):
+            return True
+        end = _substitution(script, at) if script[at] in "sy" else _plain(script, at)
+        if end is None:
+            return False
+        at = end
+    return True
+
+
+def _plain(script: str, at: int) -> int | None:
+    """Returns the end of a command without a file or program; None: it is another one."""
+    found = _SED_PLAIN.match(script, at)
+    if found is None:
+        return None
+    if found[0] in "{":
+        return found.end()
+    end = _SED_END.match(script, found.end())
+    return None if end is None else end.end()
+
+
+def _substitution(script: str, at: int) -> int | None:
+    """Returns the end of `s/a/b/flags` or `y/a/b/`; None: it writes, runs a program, or is not understood."""
+    delimiter = script[at + 1 : at + 2]
+    if not delimiter or delimiter in "\\\n" or delimiter.isalnum():
+        return None
+    part = rf"(?:[^{re.escape(delimiter)}\\\n]|\\.|\\\n)*"
+    found = re.compile(re.escape(delimiter) + (part + re.escape(delimiter)) * 2).match(script, at + 1)
+    if found is None:
+        return None
+    flags = _SED_FLAGS.match(script, found.end())
+    assert flags is not None
+    end = _SED_END.match(script, flags.end())
+    return None if end is None else end.end()
+
+
+_AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_AWK_PATTERN = re.compile(r"(^|[\s({,;!~&|])/(?:[^/\\\n]|\\.)*/")
+_AWK_DOUBT = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)|@|>>|\bARGV\b|\bPROCINFO\b|/inet")
+
+
+def awk_doubt(arguments: Sequence[str]) -> str:
+    """Returns the reason why awk with these arguments may do more than read; empty: it only reads."""
+    program: str | None = None
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in ("-F", "-v", "--field-separator", "--assign"):
+            next(rest, None)
+        elif re.match(
+            r"-[Fv].|--field-separator=|--assign=|--re-interval$|--posix$|--traditional$|--csv$|-k$", argument
+        ):
+            continue
+        elif argument == "--":
+            program = next(rest, "")
+            break
+        elif argument.startswith("-") and len(argument) > 1:
+            return "" if argument in ("--version", "--help") else f"awk {argument} is not known to be harmless"
+        else:
+            program = argument
+            break
+    without_strings = _AWK_STRING.sub('""', program or "")
+    bare = _AWK_PATTERN.sub(r"\1", without_strings)
+    prints = any(re.search(r"\bprintf?\b", part.partition(">")[0]) for part in re.split(r"[;}\n]", bare) if ">" in part)
+    return "its awk program may write a file or run a program" if prints or _AWK_DOUBT.search(bare) else ""
