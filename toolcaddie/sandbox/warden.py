@@ -303,8 +303,8 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
             os._exit(1)
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
+        for each in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
         if root:
             _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
             _mount(None, "/", None, _MS_REC | _MS_SLAVE)
