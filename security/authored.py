@@ -33,7 +33,7 @@ from toolcaddie.sandbox.wall import Wall
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.tools.authored import AuthoredSource, Authorship, authored, authorship, running
 from toolcaddie.tools.authored.checks.python import findings
-from toolcaddie.tools.authored.templates import filled
+from toolcaddie.tools.authored.templates import fill
 from toolcaddie.tools.authored.values import Author, AuthoredLimits, Definition
 
 _OWN_SOURCES = (
@@ -224,7 +224,7 @@ async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder
     if result.is_error or json.loads(result.text) != expected:
         return f"{result.text[:200]} in {template}"
     process = await asyncio.create_subprocess_exec(
-        *filled(words, {"x": value}), cwd=folder, stdout=asyncio.subprocess.PIPE
+        *fill(words, {"x": value}), cwd=folder, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await process.communicate()
     return None if json.loads(output) == expected else f"without the wall: {output[:200]!r} in {template}"

@@ -142,8 +142,8 @@ OWN_ORDINARY = (
 )
 """Ordinary files of projects, some of which speak of secrets."""
 _ROUNDS = 1_000_000
-_TIMED = 500
-_TRIES = 20
+_TIMED = 300
+_TRIES, _PAUSE = 30, 0.3
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
@@ -273,12 +273,13 @@ def _share(name: str, paths: Sequence[str], *, refused: bool) -> Goal:
 
 def _speed(quick: bool) -> Sequence[Goal]:
     """Measures calls beside the same work without them, up to `_TRIES` times until the goals are met, because a delay by the
-    program repeats and a delay by the machine does not. With `quick`, for busy machines, five times as much is allowed."""
+    program repeats and a delay by the machine does not. With `quick`, for busy machines, ten times as much is allowed."""
     goals: Sequence[Goal] = ()
     for _ in range(_TRIES):
-        goals = asyncio.run(_times(200 if quick else _TIMED, 5.0 if quick else 1.0))
+        goals = asyncio.run(_times(_TIMED, 10.0 if quick else 1.0))
         if all(goal.met for goal in goals):
             break
+        time.sleep(_PAUSE)
     return goals
 
 

@@ -136,7 +136,12 @@ class Console:
     def _failure(self, visit: Visit, status: int, message: str) -> Answer:
         heading = _HEADINGS.get(status, "This did not work")
         return self._renderer.page(
-            "error.html", visit, status=status, heading=heading, message=message, back=_page_of(visit.request)
+            "error.html",
+            visit,
+            status=status,
+            heading=heading,
+            message=_sentence(message),
+            back=_page_of(visit.request),
         )
 
 
@@ -150,3 +155,8 @@ def _page_of(request: Request) -> str:
     """Returns the page to go back to: for a form, the one that it was on."""
     page = request.path.rpartition("/")[0]
     return page if request.method == "POST" and page.startswith(HOME) else HOME
+
+
+def _sentence(message: str) -> str:
+    """Returns the message of an error with a capital letter and a full stop."""
+    return message[:1].upper() + message[1:] + ("" if message.endswith((".", "?", "!")) else ".")

@@ -23,7 +23,8 @@ _SHORTEST_DIGEST = 12
     "approve",
     epilog="\b\nExamples:\n"
     "  toolcaddie authored approve count_words\n"
-    '  toolcaddie authored approve count_words --digest 3f2a9c0d11aa --note "read it"',
+    '  toolcaddie authored approve count_words --note "read it"\n'
+    "  toolcaddie authored approve count_words --digest 3f2a9c0d11aa",
 )
 @key_argument
 @click.option(
