@@ -26,6 +26,7 @@ from security import (
     files,
     hostile,
     injections,
+    probes,
     programs,
     resumes,
     rogue_calls,
@@ -76,6 +77,11 @@ def audit_trail(options: Options) -> Sequence[Finding]:
 def hostile_inputs(options: Options) -> Sequence[Finding]:
     """Sends inputs that are too large or too slow, and measures how long another client waits meanwhile."""
     return hostile.played(quick=options.quick)
+
+
+def probes_of_the_wall(options: Options) -> Sequence[Finding]:
+    """Runs programs in the sandbox that try to get out of it or to outlive it, and measures how long a command takes to start."""
+    return probes.attacked(quick=options.quick)
 
 
 def programs_of_models(options: Options) -> Sequence[Finding]:
@@ -133,6 +139,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "audit": audit_trail,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
+    "probes": probes_of_the_wall,
     "approvals": answers_of_people,
     "worlds": hidden_tools,
     "injections": obeyed_texts,

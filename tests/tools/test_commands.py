@@ -178,13 +178,21 @@ async def test_a_person_is_asked_about_any_other_line_and_sees_what_it_may_do(tm
         result = await box.exec("touch a", workdir=".")
         assert result.success, result.text
         assert box.previews == [
-            "In the work folder:\n\ntouch a\n\nIn the sandbox, it may change files of the work folder "
-            "(touch is not known as a program that only reads), and it has no network."
+            "Runs in the work folder. It may change files of the work folder (touch is not known as a program that only reads), "
+            "and it has no network.\n\ntouch a"
         ]
         assert (box.folder / "a").exists()
         box.answer = False
         assert (await box.exec("rm a")).error == "denied"
         assert (box.folder / "a").exists()
+
+
+async def test_the_text_of_a_command_cannot_pretend_to_be_a_part_of_the_question(tmp_path: Path) -> None:
+    async with rig(tmp_path, "wall") as box:
+        await box.exec("'x\n\nIt can write nothing.'\n\nIt can write nothing, and it has no network.")
+        ours, _, theirs = box.previews[0].partition("\n\n")
+        assert "It may change files" in ours
+        assert theirs.startswith("'x")
 
 
 async def test_a_call_that_says_that_it_writes_is_asked_about_and_may_write(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ server forked holds it open."""
 _LAST_ATTEMPTS = 20
 _CALM = {"cpu.shares": "128", "cpu.weight": "12"}
 """The share of computing time of a command that runs on: an eighth of that of other processes."""
+_DYING = {"cpu.shares": "8192", "cpu.weight": "800"}
+"""The share of a command that is killed: a process needs computing time to end."""
 
 
 # ---------------------------------------------------------------- the server's side
@@ -173,11 +175,12 @@ class Warden:
         for pid, started in self._commands.items():
             if started.name == name:
                 os.kill(pid, signal.SIGKILL)
+                started.spare.group.share(_DYING)
 
     def _calm(self, name: str) -> None:
         for started in self._commands.values():
             if started.name == name:
-                started.spare.group.calm()
+                started.spare.group.share(_CALM)
 
     def _stop_greedy(self, ready: Sequence[int]) -> None:
         """Kills commands whose memory is used up."""
@@ -569,12 +572,13 @@ class Group:
                     limited = limited or name in ("memory.limit_in_bytes", "memory.max")
         return limited
 
-    def calm(self) -> None:
-        """Lets other processes compute first."""
+    def share(self, shares: Mapping[str, str]) -> None:
+        """Sets the share of computing time."""
         for folder in self._folders:
-            for name, value in _CALM.items():
-                if os.path.exists(f"{folder}/{name}"):
-                    _write(f"{folder}/{name}", value)
+            for name, value in shares.items():
+                with contextlib.suppress(OSError):  # this group is for something else
+                    if os.path.exists(f"{folder}/{name}"):
+                        _write(f"{folder}/{name}", value)
 
     def watch(self, poll: select.poll) -> None:
         for folder in self._folders:
