@@ -399,7 +399,11 @@ def _tree(source: str, owner: int | None) -> int:
     os.close(path)
     if owner is not None:
         attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_IDMAP, 0, 0, owner)
-        _syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
+        what = (
+            f"the files of {source} cannot be shown as those of the sandbox's user: its file system has no ID-mapped mounts; "
+            "move it to one that has (ext4, xfs, btrfs), or run the server as an ordinary user"
+        )
+        _syscall(what, _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
     return tree
 
 
