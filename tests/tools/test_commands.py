@@ -162,6 +162,18 @@ async def test_a_line_that_only_reads_runs_unasked_and_can_write_nothing(tmp_pat
         assert [path.name for path in box.folder.iterdir()] == ["a"]
 
 
+async def test_after_untrusted_output_reading_still_runs_unasked_and_writing_is_still_asked_about(
+    tmp_path: Path,
+) -> None:
+    async with rig(tmp_path, "wall") as box:
+        conversation = {"conversation": "one"}
+        for _ in range(2):
+            assert (await box.exec("ls", options=conversation)).success
+        assert box.previews == []
+        await box.exec("touch a", options=conversation)
+        assert len(box.previews) == 1
+
+
 async def test_a_mistake_of_the_judgement_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolcaddie.tools.commands.plans.doubt", lambda command: "")
     async with rig(tmp_path, "wall") as box:
