@@ -118,7 +118,7 @@ def _confessed(outcome: Outcome) -> Iterator[str]:
 def _excess(outcome: Outcome, growth: int) -> Iterator[str]:
     if growth > _GROWTH:
         yield f"this process grew by {growth / MEGABYTE:.0f} MiB"
-    if len(outcome.stdout) > Command.__dataclass_fields__["output_bytes"].default:
+    if len(outcome.stdout) > MEGABYTE:
         yield "more output was kept than may be"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,19 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def reviewing(
-    folder: Path, *, provider: Provider | None = None, clock: Callable[[], float] = time.time, **runtime: Any
+    folder: Path,
+    *,
+    provider: Provider | None = None,
+    clock: Callable[[], float] = time.time,
+    source: Mapping[str, Any] | None = None,
+    **runtime: Any,
 ) -> AsyncIterator[Server]:
-    """A server over `folder`, which outlives it."""
+    """A server over `folder`, which outlives it. `source`: settings of the source `authored`."""
     async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", clock=clock) as database:
         options: Any = {
             "store_path": str(folder / "tools"),
             "parts": Parts(store=database.store, sandbox=Plain, clock=clock),
+            **(source or {}),
         }
         service = authorship(**options)
         made = Runtime(

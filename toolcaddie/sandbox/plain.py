@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.guards import supervisor
@@ -139,7 +140,7 @@ class _Supervised:
         status = os.read(self._status, _STATUS_BYTES)
         os.close(self._status)
         os.close(self._control)
-        self._control = -1
+        self._control = -1  # the number may soon belong to another file
         await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self._place.remove)
         match status.split():
@@ -213,3 +214,8 @@ def _limit(pid: int, limits: SandboxLimits) -> None:
         hard = resource.prlimit(pid, kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.prlimit(pid, kind, (most, most))
+
+
+def plain(**most: Unpack[Most]) -> Plain:
+    """Returns a sandbox that protects nothing. Its settings are the most that any command may use."""
+    return Plain(most)

@@ -50,14 +50,14 @@ async def test_each_tool_has_a_folder_with_meta_and_source(tmp_path: Path) -> No
 async def test_a_reviewer_sees_source_schema_findings_the_asker_and_the_difference(tmp_path: Path) -> None:
     authorship = service(tmp_path)
     tool = await approved(authorship)
-    (tmp_path / tool.id / "tool.py").write_text("def run(text):\n    print(text)\n    return 1\n")
+    (tmp_path / tool.id / "tool.py").write_text("def run(text):\n    open(text)\n    return 1\n")
     review = await authorship.show("default", "count_words")
     assert review.tool.status == "pending"
     assert review.tool.definition.parameters == TEXT
     assert review.tool.author == ANN
     assert [finding.line for finding in review.findings] == [2]
     assert "-    return len(text.split())\n" in review.diff
-    assert "+    print(text)\n" in review.diff
+    assert "+    open(text)\n" in review.diff
 
 
 async def test_only_the_state_that_the_reviewer_read_is_approved(tmp_path: Path) -> None:
@@ -162,6 +162,14 @@ async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path
     with pytest.raises(RequestError, match="changed"):
         await authorship.rollback("default", tool.id, 1)
     assert (await authorship.show("default", tool.id)).tool.definition.source == COUNT
+
+
+async def test_a_version_that_was_changed_to_hide_a_difference_is_not_compared(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    tool = await approved(authorship)
+    for file in (tmp_path / tool.id / "tool.py", tmp_path / tool.id / "versions" / "1" / "tool.py"):
+        file.write_text("def run(text):\n    return 'evil'\n")
+    assert "not those that were approved" in await authorship.diff("default", tool.id)
 
 
 async def test_the_oldest_versions_go_when_there_are_too_many(tmp_path: Path) -> None:

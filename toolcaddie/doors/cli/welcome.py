@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolcaddie.app.authoring import writes_tools
 from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
-from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings
+from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings, Settings
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
@@ -45,7 +46,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
             f'  {program} select "{example}"{catalog}' if catalog else _NO_CATALOG,
             f"  {program} trail{database}  # what was selected, called and answered",
-            f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}, and docs/ for everything else",
+            f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}{_console(settings, url)}, and docs/ for everything else",
         )
     )
 
@@ -58,6 +59,11 @@ def _watchers(settings: GatewaySettings, *, needs_key: bool) -> str:
 def _mcp(settings: MCPSettings, url: str) -> str:
     """Returns the address of the MCP door, as the continuation of a list."""
     return f", {url}{settings.path} for MCP clients" if settings.enabled else ""
+
+
+def _console(settings: Settings, url: str) -> str:
+    """Returns the address at which people review tools that bots wrote, as the continuation of a list."""
+    return f", {url}/console/authored for tools that bots wrote" if writes_tools(settings) else ""
 
 
 def _model_line(parts: Assembled, *, needs_key: bool) -> str:
