@@ -160,7 +160,7 @@ class _Walled:
         self._dead: asyncio.Future[None] | None = None
         self._first = -1
         self._rest = b""
-        self._ended: Mapping[str, Any] | None = None
+        self._end: Ended | None = None
         self._error = ""
         self._memory_limited = False
         self._calm: asyncio.TimerHandle | None = None
@@ -176,8 +176,7 @@ class _Walled:
     async def ended(self) -> Ended:
         try:
             await self._reported
-            if self._ended is None:  # the warden has died
-                self._kill_first()
+            self._kill_first()  # daemons, which the command has left, and everything if the warden has died
             if self._dead is not None:
                 await self._dead
             if self._opening is not None:
@@ -186,10 +185,9 @@ class _Walled:
             self._close()
         if self._error:
             raise SandboxError(f"{self._command.argv[0]} cannot be started: {self._error}")
-        if self._ended is None:
+        if self._end is None:
             raise SandboxError(f"{self._command.argv[0]} was ended, because the program that starts commands has died")
-        code = self._ended["ended"]
-        return Ended(code=code if code >= 0 else 128 - code, out_of_memory=self._ended["oom"])
+        return self._end
 
     def _close(self) -> None:
         """Closes what belongs to the command; one that is alive, because the event loop ends, is killed before."""
@@ -235,11 +233,11 @@ class _Walled:
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             self._take(json.loads(line))
-        if not piece:
+        if not piece or self._end is not None:
             self._loop.remove_reader(self._report)
-            self._reported.set_result(None)
-            if not self._begun.done():
-                self._begun.set_result(None)
+            for each in (self._reported, self._begun):
+                if not each.done():
+                    each.set_result(None)
 
     def _take(self, values: Mapping[str, Any]) -> None:
         match values:
@@ -249,8 +247,10 @@ class _Walled:
                 self._error = error
             case {"memory_limited": bool(limited)}:
                 self._memory_limited = limited
-            case {"ended": int()}:
-                self._ended = values
+            case {"exit-code": int(code)} if code < 128:
+                self._end = Ended(code=code)  # a moment earlier than the warden: bubblewrap takes milliseconds to go
+            case {"ended": int(code), "oom": bool(used_up)}:
+                self._end = Ended(code=code if code >= 0 else 128 - code, out_of_memory=used_up)
 
     def _release(self, pid: int) -> None:
         """Limits the first process, which waits, and lets it begin."""
