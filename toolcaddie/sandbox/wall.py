@@ -39,6 +39,7 @@ _PIECE = 65_536
 _PRLIMIT = "/usr/bin/prlimit"
 _CALM_SECONDS = 0.25
 """After this time a command computes with a lower priority: most have ended, and others are not to slow the server down."""
+_FIRST_PRIORITY = -15
 _COMPLAINTS = (b"bwrap: ", b"prlimit: ")
 """How the programs that start the command begin an error."""
 
@@ -260,11 +261,17 @@ class _Walled:
             return
         self._dead = self._loop.create_future()
         self._loop.add_reader(self._first, self._die)
-        self._calm = self._loop.call_later(_CALM_SECONDS, self._line.order, "calm")
+        self._calm = self._loop.call_later(_CALM_SECONDS, self._calm_down)
         if self._proxy is None:
             self._go_on()
         else:
             self._opening = self._loop.create_task(self._open_proxy(self._proxy))
+
+    def _calm_down(self) -> None:
+        """Lowers the priority of the command, and raises that of its first process, which does nothing until it must end all."""
+        self._line.order("calm")
+        with contextlib.suppress(OSError):  # only root may
+            os.setpriority(os.PRIO_PROCESS, self.pid, _FIRST_PRIORITY)
 
     async def _open_proxy(self, proxy: Proxy) -> None:
         """Lets the proxy listen in the network of the command, and then the command begin."""

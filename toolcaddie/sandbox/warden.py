@@ -174,8 +174,8 @@ class Warden:
     def _kill(self, name: str) -> None:
         for pid, started in self._commands.items():
             if started.name == name:
-                os.kill(pid, signal.SIGKILL)
                 started.spare.group.share(_DYING)
+                os.kill(pid, signal.SIGKILL)
 
     def _calm(self, name: str) -> None:
         for started in self._commands.values():
