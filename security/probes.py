@@ -118,7 +118,7 @@ def _confessed(outcome: Outcome) -> Iterator[str]:
 def _excess(outcome: Outcome, growth: int) -> Iterator[str]:
     if growth > _GROWTH:
         yield f"this process grew by {growth / MEGABYTE:.0f} MiB"
-    if len(outcome.stdout) > Command.__dataclass_fields__["output_bytes"].default:
+    if len(outcome.stdout) > MEGABYTE:
         yield "more output was kept than may be"
 
 
@@ -192,16 +192,19 @@ class Host:
         yield from self._left()
 
     def _listening(self) -> Iterator[socket.socket]:
-        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            listener = socket.socket(socket.AF_INET, kind)
-            listener.bind(("0.0.0.0", 0))
-            yield listener
-        for address in (str(self._folder / "socket"), f"\0{self._names}"):
-            listener = socket.socket(socket.AF_UNIX)
+        """Yields sockets for TCP, for UDP, at a path, and with an abstract name."""
+        for kind, family, address in (
+            (socket.SOCK_STREAM, socket.AF_INET, ("0.0.0.0", 0)),
+            (socket.SOCK_DGRAM, socket.AF_INET, ("0.0.0.0", 0)),
+            (socket.SOCK_STREAM, socket.AF_UNIX, str(self._folder / "socket")),
+            (socket.SOCK_STREAM, socket.AF_UNIX, f"\0{self._names}"),
+        ):
+            listener = socket.socket(family, kind)
             listener.bind(address)
+            if kind == socket.SOCK_STREAM:
+                listener.listen()
             yield listener
-        os.chmod(self._folder / "socket", 0o777)
-        return
+        (self._folder / "socket").chmod(0o777)
 
     def _left(self) -> Iterator[str]:
         """Yields what is wrong with the files in the work folder."""
@@ -225,8 +228,6 @@ def _hash(path: Path) -> str:
 def _heard(listener: socket.socket) -> bool:
     """Returns True if somebody connected to a listener or sent it something."""
     listener.setblocking(False)
-    if listener.type == socket.SOCK_STREAM and not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        return False
     with contextlib.suppress(BlockingIOError):
         listener.recv(1) if listener.type == socket.SOCK_DGRAM else listener.accept()[0].close()
         return True

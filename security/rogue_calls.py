@@ -27,7 +27,10 @@ from toolcaddie.testing import ScriptedUpstream, call, say
 
 TIMEOUT = 2.0
 """Seconds that each tool may take."""
-_MORE = 0.5
+_MORE, _MORE_QUICK = 0.5, 3.0
+"""Seconds beyond the timeout in which a call must end; the longer time is for busy machines."""
+_RATIO, _RATIO_QUICK = 2, 20
+"""How many times as long another user may wait, as the 99th percentile."""
 _MOST_MEMORY = 64 * MEGABYTE
 _AT_ONCE = 16
 _WARM_UP = 60
@@ -82,29 +85,30 @@ class Phase:
 
 def attacked(*, quick: bool) -> Sequence[Goal]:
     """Makes the calls and returns the goals."""
-    return asyncio.run(_attacked(100 if quick else 1_000))
+    calm, rough = asyncio.run(_attacked(100 if quick else 1_000))
+    return _goals(calm, rough, quick=quick)
 
 
-async def _attacked(count: int) -> Sequence[Goal]:
+async def _attacked(count: int) -> tuple[Phase, Phase]:
+    """Returns the measurements of polite calls and of hostile ones."""
     with _rogues() as port, ScriptedUpstream(_model) as upstream:
         async with _served(upstream, port) as server:
             calls = list(itertools.islice(itertools.cycle(_calls(port)), count))
             random.Random(7).shuffle(calls)
             polite = [Call(tool="wait_politely", arguments={})] * count
             await _phase(server, [*calls[:_WARM_UP], *polite[:_WARM_UP]])
-            calm = await _phase(server, polite)
-            rough = await _phase(server, calls)
-    return _goals(calm, rough)
+            return await _phase(server, polite), await _phase(server, calls)
 
 
-def _goals(calm: Phase, rough: Phase) -> Sequence[Goal]:
+def _goals(calm: Phase, rough: Phase, *, quick: bool) -> Sequence[Goal]:
     slowest, ratio = max(rough.seconds), rough.wait / calm.wait
+    more, most_ratio = (_MORE_QUICK, _RATIO_QUICK) if quick else (_MORE, _RATIO)
     return [
         Goal(
             name="slowest of the calls of hostile tools, beyond the timeout",
             figure=f"{(slowest - TIMEOUT) * 1000:.0f} ms ({rough.slowest}) of {len(rough.seconds):,} calls",
-            goal="at most 500 ms",
-            met=slowest <= TIMEOUT + _MORE,
+            goal=f"at most {more * 1000:.0f} ms",
+            met=slowest <= TIMEOUT + more,
         ),
         Goal(
             name="requests that failed with a hostile tool",
@@ -121,8 +125,8 @@ def _goals(calm: Phase, rough: Phase) -> Sequence[Goal]:
         Goal(
             name="p99 of another user, beside hostile tools and beside as many polite ones",
             figure=f"{rough.wait * 1000:.1f} ms and {calm.wait * 1000:.1f} ms: {ratio:.2f} times",
-            goal="at most twice",
-            met=ratio <= 2,
+            goal=f"at most {most_ratio} times",
+            met=ratio <= most_ratio,
         ),
     ]
 

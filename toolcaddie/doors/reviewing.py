@@ -94,8 +94,14 @@ class Reviews:
         return await self._authorship.dry_run(person.tenant, tool.id, arguments, digest=digest)
 
     async def approve(self, person: Principal, key: str, *, digest: str, note: str = "") -> AuthoredTool:
-        """Approves exactly the state with this digest."""
+        """Approves exactly the state with this digest, which is also the state by which the rules have judged the person."""
         tool = await self._approvable(person, key)
+        if tool.digest != digest:
+            raise RequestError(
+                f"{tool.definition.name} is not what you read: its digest is {tool.digest}, not {digest[:64]}; read it again",
+                param="digest",
+                code="changed",
+            )
         return await self._authorship.approve(person.tenant, tool.id, digest=digest, by=person, note=_checked(note))
 
     async def rollback(self, person: Principal, key: str, version: int, *, note: str = "") -> AuthoredTool:

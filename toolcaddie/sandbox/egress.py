@@ -154,7 +154,7 @@ async def public_connection(host: str, port: int) -> Connection:
         raise OutboundError(f"{host} cannot be looked up: {error}") from error
     reason = "it has no address"
     for family, kind, protocol, _, address in infos:
-        closed = why_not_public(address[0])
+        closed = why_not_public(str(address[0]))
         if closed is not None:
             reason = f"its address {address[0]} is not public: {closed}"
             continue

@@ -303,8 +303,8 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
             os._exit(1)
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
+        for each in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
         if root:
             _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
             _mount(None, "/", None, _MS_REC | _MS_SLAVE)
@@ -399,7 +399,11 @@ def _tree(source: str, owner: int | None) -> int:
     os.close(path)
     if owner is not None:
         attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_IDMAP, 0, 0, owner)
-        _syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
+        what = (
+            f"the files of {source} cannot be shown as those of the sandbox's user: its file system has no ID-mapped mounts; "
+            "move it to one that has (ext4, xfs, btrfs), or run the server as an ordinary user"
+        )
+        _syscall(what, _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
     return tree
 
 

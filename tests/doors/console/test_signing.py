@@ -9,6 +9,7 @@ import pytest
 
 from tests.doors.authoring import BOSS, reviewing, written
 from tests.doors.console.browser import HOME, Browser, browser
+from toolcaddie.control.bots import Bot
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.console.sessions import SESSION_SECONDS
 
@@ -190,3 +191,13 @@ async def test_without_keys_pages_of_other_sites_reach_nothing(tmp_path: Path) -
             ("sec-fetch-site", "cross-site"),
         ):
             assert (await anybody.opens(HOME, **{name: value})).status == 403, name
+
+
+async def test_a_person_whose_key_names_no_bot_can_still_sign_out(tmp_path: Path) -> None:
+    async with reviewing(tmp_path, bots={"helper": Bot()}) as server, browser(server) as boss:
+        page = await boss.signs_in(BOSS)
+        assert page.status == 400
+        assert "The request names no bot" in page.text
+        assert (await boss.sends(page, "sign-out")).path == "/console/sign-in"
+        page = await boss.signs_in(Principal(id="chief", bot="helper"))
+        assert (page.status, page.path) == (200, HOME)

@@ -15,7 +15,7 @@ from toolcaddie.doors.console.forms import check_origin, check_token, read_form,
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import Receive, Request, Visit
 from toolcaddie.doors.console.sections import HOME, PageRoute, Section
-from toolcaddie.doors.console.sessions import Session, Sessions
+from toolcaddie.doors.console.sessions import Sessions
 from toolcaddie.doors.console.signing import FORM, SESSION, SIGN_IN, signing
 from toolcaddie.doors.gateway.access import Access, repeated_header
 from toolcaddie.doors.reviewing import STATUSES
@@ -78,7 +78,7 @@ class Console:
             answer = self._renderer.asset(request.path)
             if answer is None:
                 await self._check_access(request)
-                visit = replace(visit, session=await self._session(request))
+                visit = replace(visit, session=await self._sessions.find(SESSION.read(request)))
                 answer = await self._answer(visit, receive)
         except RequestError as error:
             answer = self._failure(visit, _STATUSES.get(error.code, 400), str(error))
@@ -101,10 +101,6 @@ class Console:
             if isinstance(checked, Problem):
                 raise RequestError(checked.message, code="forbidden")
 
-    async def _session(self, request: Request) -> Session | None:
-        session = await self._sessions.find(SESSION.read(request))
-        return None if session is None else replace(session, person=self._identified(session.person))
-
     async def _answer(self, visit: Visit, receive: Receive) -> Answer | None:
         """Returns the answer; None: the browser has gone."""
         request = visit.request
@@ -119,9 +115,12 @@ class Console:
                 return None
             check_token(form, token_of(FORM.read(request)) if route.path == SIGN_IN else visit.token)
             visit = replace(visit, form=form)
-        if visit.session is None and not route.is_public:
+        if route.is_public:
+            return await route.handle(visit)
+        if visit.session is None:
             return _signed_out(request)
-        return await route.handle(visit)
+        person = self._identified(visit.session.person)
+        return await route.handle(replace(visit, session=replace(visit.session, person=person)))
 
     def _route(self, request: Request) -> tuple[PageRoute, str]:
         method = "GET" if request.method == "HEAD" else request.method

@@ -63,7 +63,7 @@ class _Signing:
         return (
             PageRoute(method="GET", path=SIGN_IN, handle=self._show, is_public=True),
             PageRoute(method="POST", path=SIGN_IN, handle=self._sign_in, is_public=True),
-            PageRoute(method="POST", path=_SIGN_OUT, handle=self._sign_out),
+            PageRoute(method="POST", path=_SIGN_OUT, handle=self._sign_out, is_public=True),
         )
 
     async def _show(self, visit: Visit) -> Answer:

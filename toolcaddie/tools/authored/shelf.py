@@ -79,6 +79,8 @@ class Shelf:
             return ""
         try:
             files = await asyncio.to_thread(self._folder.read_version, entry.tool.id, last.number)
+            if files.digest != last.digest:
+                raise RequestError("its bytes are not those that were approved", code="broken")
             before = definition_of(files, self._limits)
         except RequestError as error:
             return f"version {last.number} cannot be compared: {error}\n"

@@ -12,7 +12,7 @@ from toolcaddie.control.policy.cedar.short_forms import Restrictions
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.util.suggest import close_names
 
-CHANNELS = ("gateway", "mcp", "chat", "run", "call", "command line")
+CHANNELS = ("gateway", "mcp", "chat", "run", "call", "command line", "console")
 """The ways by which requests, and answers of approvers, come. An application may have others, but not with a settings file."""
 
 

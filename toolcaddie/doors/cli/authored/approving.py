@@ -7,7 +7,6 @@ import sys
 import click
 
 from toolcaddie.app.settings import Settings
-from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.cli.authored.desk import Desk, asked, decided, key_argument, note_option, report, tenant_option
 from toolcaddie.doors.cli.authored.sheet import print_review
 from toolcaddie.doors.cli.failure import CommandFailed
@@ -16,22 +15,19 @@ from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.tools.authored.values import AuthoredTool
 
-_SHORTEST_DIGEST = 12
-
 
 @click.command(
     "approve",
     epilog="\b\nExamples:\n"
     "  toolcaddie authored approve count_words\n"
     '  toolcaddie authored approve count_words --note "read it"\n'
-    "  toolcaddie authored approve count_words --digest 3f2a9c0d11aa",
+    "  toolcaddie authored approve count_words --digest 3f2a9c...",
 )
 @key_argument
 @click.option(
     "--digest",
     default="",
-    help="Approve only the state with this digest, of which `show` prints it; its first 12 characters are enough. "
-    "[default: the state that this command prints]",
+    help="Approve only the state with this digest, as `show` prints it. [default: the state that this command prints]",
 )
 @note_option
 @tenant_option
@@ -47,29 +43,22 @@ def approve(
     approved. The policy says who may approve (`policy.approvers`). Nobody may approve a tool that was written in their own name.
     """
     settings = settings_of(common, database_url=database_url)
-    seen = _seen_digest(settings, tenant, key, digest, as_json=as_json)
-    tool = decided(settings, tenant, lambda desk: desk.reviews.approve(desk.person, key, digest=seen, note=note))
-    report(tool, as_json=as_json)
+    seen = digest or _shown_digest(settings, tenant, key, quiet=as_json)
+
+    async def approved(desk: Desk) -> AuthoredTool:
+        return await desk.reviews.approve(desk.person, key, digest=seen, note=note)
+
+    report(decided(settings, tenant, approved), as_json=as_json)
 
 
-def _seen_digest(settings: Settings, tenant: str, key: str, digest: str, *, as_json: bool) -> str:
-    """Returns the whole digest of the state that the person has read: the one they name, or the one that is printed now."""
+def _shown_digest(settings: Settings, tenant: str, key: str, *, quiet: bool) -> str:
+    """Prints the tool as it is now, asks the person at the terminal, and returns the digest of what was printed."""
     review = asked(settings, tenant, lambda desk: desk.reviews.show(desk.person, key))
-    present = review.tool.digest
-    if digest:
-        if len(digest) < _SHORTEST_DIGEST or not present.startswith(digest.lower()):
-            raise RequestError(
-                f"{review.tool.definition.name} is not what you read: its digest is {present[:_SHORTEST_DIGEST]}, not "
-                f"{digest[:_SHORTEST_DIGEST]}; read it again with `toolcaddie authored show`",
-                param="digest",
-                code="changed",
-            )
-        return present
-    if not as_json:
+    if not quiet:
         print_review(review, err=True)
     if sys.stdin.isatty() and not click.confirm("approve exactly this?", err=True):
         raise CommandFailed("nothing was approved")
-    return present
+    return review.tool.digest
 
 
 @click.command(
