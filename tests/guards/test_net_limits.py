@@ -348,6 +348,23 @@ async def test_a_body_that_is_announced_too_large_is_not_read_at_all() -> None:
         assert (await refusal_of(client, "http://example.com/"))[0] == "size"
 
 
+async def test_a_few_interim_answers_are_read_over_and_a_flood_of_them_is_an_error() -> None:
+    for number in (3, 100_000):
+
+        async def script(writer: asyncio.StreamWriter, number: int = number) -> None:
+            writer.write(
+                b"HTTP/1.1 100 Continue\r\n\r\n" * number + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+            )
+            await writer.drain()
+
+        async with raw(script) as port, guarded_client(resolver=Names(), open_socket=Wire(port)) as client:
+            if number < 10:
+                for _ in range(2):
+                    assert (await client.fetch("http://example.com/")).body == b"page"
+            else:
+                assert "interim answers" in (await refusal_of(client, "http://example.com/"))[1]
+
+
 @pytest.mark.parametrize(
     "head",
     [
