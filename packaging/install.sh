@@ -8,7 +8,7 @@ checkout=$1
 
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
-apt-get install --yes --no-install-recommends ca-certificates python3 python3-venv
+apt-get install --yes --no-install-recommends bubblewrap ca-certificates python3 python3-venv
 rm -rf /var/lib/apt/lists/*
 
 useradd --system --uid 10001 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin toolcaddie

@@ -26,6 +26,7 @@ from security import (
     files,
     hostile,
     injections,
+    probes,
     programs,
     resumes,
     rogue_calls,
@@ -78,6 +79,11 @@ def hostile_inputs(options: Options) -> Sequence[Finding]:
     return hostile.played(quick=options.quick)
 
 
+def probes_of_the_wall(options: Options) -> Sequence[Finding]:
+    """Runs programs in the sandbox that try to get out of it or to outlive it, and measures how long a command takes to start."""
+    return probes.attacked(quick=options.quick)
+
+
 def programs_of_models(options: Options) -> Sequence[Finding]:
     """Runs programs that try to leave the interpreter, measures what programs cost, and kills processes that put them away."""
     return programs.attacked(options.corpora, quick=options.quick)
@@ -106,15 +112,23 @@ def obeyed_texts(options: Options) -> Sequence[Finding]:
 def rogue_tools(options: Options) -> Sequence[Finding]:
     """Calls tools and servers that answer slowly, endlessly or with bombs, and measures how long other users wait."""
     return rogue_calls.attacked(quick=options.quick)
+
+
 def commands_of_models(options: Options) -> Sequence[Finding]:
     """Runs dangerous commands under the shipped policy and as if approved, harmless ones, and some that never end."""
     return commands.attacked(options.corpora, quick=options.quick)
+
+
 def files_of_models(options: Options) -> Sequence[Finding]:
     """Leads the file tools out of their folder by paths, links, devices and races, and asks for files with secrets."""
     return files.attacked(options.corpora, quick=options.quick)
+
+
 def addresses_inside(options: Options) -> Sequence[Finding]:
     """Fetches addresses, names and redirects that lead inside, and harmless ones."""
     return ssrf.attacked(options.corpora, quick=options.quick)
+
+
 def tools_of_bots(options: Options) -> Sequence[Finding]:
     """Writes hostile tools, shows and runs them, fills commands with hostile values, and changes approved tools."""
     return authored.attacked(options.corpora, quick=options.quick)
@@ -125,6 +139,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "audit": audit_trail,
     "hostile": hostile_inputs,
     "programs": programs_of_models,
+    "probes": probes_of_the_wall,
     "approvals": answers_of_people,
     "worlds": hidden_tools,
     "injections": obeyed_texts,

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import random
-import re
 import secrets
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from security.corpora import texts_of
 from security.escapes import CANARY
 from security.goals import Goal, none_of
 from security.programs import OWN_ESCAPES
+from security.written import places_of
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
@@ -33,7 +33,7 @@ from toolcaddie.sandbox.wall import Wall
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.tools.authored import AuthoredSource, Authorship, authored, authorship, running
 from toolcaddie.tools.authored.checks.python import findings
-from toolcaddie.tools.authored.templates import filled
+from toolcaddie.tools.authored.templates import fill
 from toolcaddie.tools.authored.values import Author, AuthoredLimits, Definition
 
 _OWN_SOURCES = (
@@ -78,11 +78,10 @@ _TEMPLATES: Sequence[tuple[str, ...]] = (
     ("show", "{{x}}"),
     ("show", "--name={{x}}", "pre{{x}}post", "x{{x}}{{x}}", "--", "{{x}}", "last"),
 )
-_PLACES = re.compile(r"/(?:tmp|var/tmp|dev/shm)/[\w.-]+")
 _SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
 _AT_ONCE = 4
 _PYTHON = os.path.realpath(sys.executable)
-_QUICK_STEP = 12
+_QUICK_STEP = 24
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:
@@ -127,7 +126,7 @@ def _share(name: str, sources: Sequence[str], *, at_least: float = 0.0, at_most:
 
 def _contained(corpora: Path | None, *, quick: bool) -> Iterator[Goal]:
     """Runs every source as if it were approved."""
-    yield from _run("sources of ours", [*OWN_ESCAPES, *_OWN_SOURCES][:: 3 if quick else 1])
+    yield from _run("sources of ours", [*OWN_ESCAPES, *_OWN_SOURCES][:: 4 if quick else 1])
     escapes = texts_of(corpora, "python_escape.txt")
     if escapes is not None:
         yield from _run("lines of python_escape.txt", escapes[:: _QUICK_STEP if quick else 1])
@@ -185,7 +184,7 @@ async def _arrivals(name: str, values: Sequence[str], sandbox: Sandbox) -> Goal:
     """Fills every template with every value, and runs a program that shows its arguments, behind the wall and without one."""
     refused: list[str] = []
     wrong: list[str] = []
-    limit = asyncio.Semaphore(_AT_ONCE)
+    limit, before = asyncio.Semaphore(_AT_ONCE), places_of("\n".join(values))
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
 
         async def tried(template: Sequence[str], value: str) -> None:
@@ -197,7 +196,7 @@ async def _arrivals(name: str, values: Sequence[str], sandbox: Sandbox) -> Goal:
         await asyncio.gather(*(tried(template, value) for template in _TEMPLATES for value in values))
         if os.listdir(folder):
             wrong.append(f"files were made: {os.listdir(folder)}")
-    wrong += [f"{place} was made" for place in _made(values)]
+    wrong += [f"{place} was made" for place in places_of("\n".join(values)) - before]
     print(*wrong[:10], sep="\n", end="\n" if wrong else "")
     total = len(values) * len(_TEMPLATES)
     return Goal(
@@ -206,11 +205,6 @@ async def _arrivals(name: str, values: Sequence[str], sandbox: Sandbox) -> Goal:
         goal="0",
         met=not wrong and total > 0,
     )
-
-
-def _made(values: Sequence[str]) -> Sequence[str]:
-    """Returns the files for temporary files that values name and the host has."""
-    return [place for value in values for place in _PLACES.findall(value) if os.path.lexists(place)]
 
 
 async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder: str) -> str | None:
@@ -224,7 +218,7 @@ async def _arrival(template: Sequence[str], value: str, sandbox: Sandbox, folder
     if result.is_error or json.loads(result.text) != expected:
         return f"{result.text[:200]} in {template}"
     process = await asyncio.create_subprocess_exec(
-        *filled(words, {"x": value}), cwd=folder, stdout=asyncio.subprocess.PIPE
+        *fill(words, {"x": value}), cwd=folder, stdout=asyncio.subprocess.PIPE
     )
     output, _ = await process.communicate()
     return None if json.loads(output) == expected else f"without the wall: {output[:200]!r} in {template}"

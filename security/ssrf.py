@@ -34,6 +34,9 @@ from toolcaddie.tools.web.source import WebSource
 Answers = Mapping[str, Sequence[Sequence[str]]]
 """For each name, the addresses of each look-up; the last ones repeat."""
 
+Redirects = Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
+"""URLs with the answers of their hosts, one after the other."""
+
 _INSIDE = ("127.0.0.1", "169.254.169.254", "10.0.0.1", "0.0.0.0", "::1", "fd00:ec2::254", "::ffff:127.0.0.1")
 OWN_NAMES: Answers = {
     **{f"inside-{number}.test": [[address]] for number, address in enumerate(_INSIDE)},
@@ -154,7 +157,7 @@ _TARGETS = (
     *(f"http://{host}/" for host in _SPELLINGS[:24]),
     *("http://inside-0.test/", "//[::1]/", "file:///etc/passwd", "/\\[::1]/"),
 )
-OWN_REDIRECTS = (
+OWN_REDIRECTS: Redirects = (
     *(
         (f"http://hop-{number}-{status}.test/", ({"status": status, "location": target},))
         for number, target in enumerate(_TARGETS)
@@ -163,7 +166,6 @@ OWN_REDIRECTS = (
     ("http://refresh.test/", ({"status": 200, "headers": {"Refresh": "0; url=http://127.0.0.1/"}},)),
     ("http://location.test/", ({"status": 200, "headers": {"Location": "http://127.0.0.1/"}},)),
 )
-"""URLs with the answers of their hosts, one after the other."""
 OWN_ALLOWED = (
     *(
         "http://example.com/",
@@ -198,9 +200,6 @@ def attacked(corpora: Path | None, *, quick: bool, make: MakeClient = guarded_cl
         return goals
     names, redirects = _names_of(corpora / "ssrf_dns.json"), _redirects_of(corpora / "ssrf_redirects.jsonl")
     return [*goals, *asyncio.run(_tried("of the files ssrf_*", urls, redirects, allowed, names, tries, make))]
-
-
-Redirects = Sequence[tuple[str, Sequence[Mapping[str, Any]]]]
 
 
 def _names_of(file: Path) -> Answers:

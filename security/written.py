@@ -18,7 +18,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -117,6 +117,11 @@ def _name_of(pid: int) -> str:
         return str(pid)
 
 
+def places_of(text: str) -> set[str]:
+    """Returns the files that a text names in folders for temporary files, if the host has them now."""
+    return {place for place in _PLACES.findall(text) if os.path.lexists(place)}
+
+
 class Host:
     """What is watched of the host while tools run."""
 
@@ -135,14 +140,14 @@ class Host:
         children = psutil.Process().children(recursive=True)
         return {child.pid for child in children if not _is_dead(child) and not _waits(child.pid)}
 
-    def traces(self, source: str, result: ToolResult) -> Iterator[str]:
-        """Yields what a tool left behind."""
+    def traces(self, result: ToolResult, made: Collection[str]) -> Iterator[str]:
+        """Yields what a tool left behind. `made`: the named files that were not there before."""
         if any(secret in result.text for secret in self._secrets):
             yield "a canary was read"
         if digest_of(self._folder) != self._files:
             yield "a file was changed"
-        if made := self._made(source):
-            yield f"{made} was made"
+        if made:
+            yield f"{', '.join(made)} was made"
         if packets() != self._packets:
             yield "a packet was sent"
         if names := self._left():
@@ -152,11 +157,6 @@ class Host:
         """Returns the files of the host that were changed by any of the tools."""
         now = host_state()
         return [path for path in self._host.keys() | now.keys() if self._host.get(path) != now.get(path)]
-
-    def _made(self, source: str) -> str:
-        """Returns a file that a source names in a folder for temporary files, if the host has it now."""
-        places = (place for place in _PLACES.findall(source) if not str(self._folder).startswith(place))
-        return next((place for place in places if os.path.lexists(place)), "")
 
     def _left(self) -> str:
         """Returns the names of processes that a tool left alive."""
@@ -174,8 +174,9 @@ async def main(canary: Path, sources: Sequence[str]) -> None:
         raise SystemExit(f"the sandbox does not run tools: {first.text[:500]}")
     host = Host(canary)
     for source in sources:
+        before = places_of(source)
         result = await running.run(as_tool(source), {}, sandbox=sandbox, limits=_LIMITS)
-        print(msgspec.json.encode(list(host.traces(source, result))).decode(), flush=True)
+        print(msgspec.json.encode(list(host.traces(result, places_of(source) - before))).decode(), flush=True)
     print(msgspec.json.encode(host.final()).decode(), flush=True)
     await sandbox.close()
 

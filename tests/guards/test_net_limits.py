@@ -367,3 +367,8 @@ async def test_a_flood_of_headers_is_an_error(head: bytes) -> None:
         began = time.monotonic()
         await refusal_of(client, "http://example.com/")
         assert time.monotonic() - began < 2
+
+
+def test_the_page_about_the_web_lists_every_rule_in_its_words() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "web.md").read_text()
+    assert dict(re.findall(r"^\| `(\w+)` \| ([A-Z][^|]*\.) \|$", text, re.MULTILINE)) == RULES

@@ -174,6 +174,8 @@ NOT_READING = {
         "sh a.sh",
         "bash -c ls",
         "./ls",
+        "./ls --help",
+        "sub/ls --version",
         "sub/cat a",
         "python3 a.py",
         "python3 -c 'print(1)'",

@@ -111,6 +111,14 @@ async def test_a_killed_session_is_dead_with_everything_that_it_started(tmp_path
         assert "finished already" in (await box.process("kill", session)).text
 
 
+async def test_sessions_die_with_the_runtime_that_serves_them(tmp_path: Path) -> None:
+    async with rig(tmp_path, "wall") as box:
+        alive = Alive(box.folder)
+        await box.output(await box.start("exec 3> alive; echo up; sleep 1001"), "up\n")
+        await box.runtime.close()
+        assert await alive.is_gone(0.1)
+
+
 @BOTH
 async def test_closing_the_source_kills_all_sessions(tmp_path: Path, kind: str) -> None:
     async with rig(tmp_path, kind) as box:

@@ -17,11 +17,13 @@ from toolcaddie.core.errors import SandboxError
 from toolcaddie.sandbox import warden
 from toolcaddie.sandbox.filter import program
 from toolcaddie.sandbox.pipes import sealed
+from toolcaddie.sandbox.view import PROXY_PORT
 
 _PAUSE = 0.002
 """Seconds between two attempts to send to a warden that has much to do."""
 _BUSY = frozenset({errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS})
 _ATTEMPTS = 2
+_LISTENER_SECONDS = 5.0
 
 
 class Channel:
@@ -99,3 +101,36 @@ class Channel:
                 os.close(each)
         ours.setblocking(False)
         return ours, process
+
+
+class Line:
+    """The part of the channel that belongs to one command."""
+
+    def __init__(self, channel: Channel, name: str) -> None:
+        self._channel = channel
+        self._name = name
+
+    def order(self, verb: str) -> None:
+        """Sends an order for the command, such as `kill`."""
+        self._channel.send_now(f"{verb} {self._name}")
+
+    async def listener(self, pid: int) -> socket.socket:
+        """Returns a socket that listens in the network of a process. Raises `OSError`, `SandboxError`."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        arrived = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(ours, arrived.set)
+        try:
+            with theirs:
+                await self._channel.send(f"listen {pid} {PROXY_PORT}", [theirs.fileno()])
+            await asyncio.wait_for(arrived.wait(), _LISTENER_SECONDS)
+            descriptors = socket.recv_fds(ours, 1, 1)[1]
+        finally:
+            loop.remove_reader(ours)
+            ours.close()
+        if not descriptors:
+            raise SandboxError("the network of the command cannot be entered")
+        listener = socket.socket(fileno=descriptors[0])
+        listener.setblocking(False)
+        return listener

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,7 +67,6 @@ class Plain:
             raise SandboxError(f"{command.argv[0]} cannot be started: {error}") from error
 
         def ended() -> None:
-            place.remove()
             self._running.discard(running)
 
         running = Running(command, processes, pipes, folder=str(place.work), on_output=on_output, on_end=ended)
@@ -104,14 +102,18 @@ class _Place:
             path.write_bytes(content)
 
     def remove(self) -> None:
-        shutil.rmtree(self._own, ignore_errors=True)
+        """Removes what is the command's own. The program is used because it removes folders of any depth."""
+        subprocess.run(["rm", "-rf", "--", str(self._own)], check=False, capture_output=True)
 
 
 class _Supervised:
     """The processes below a supervisor, the program that kills all of them."""
 
-    def __init__(self, program: str, process: subprocess.Popen[bytes], control: int, status: int) -> None:
+    def __init__(
+        self, program: str, place: _Place, process: subprocess.Popen[bytes], control: int, status: int
+    ) -> None:
         self._program = program
+        self._place = place
         self._process = process
         self._control = control
         self._status = status
@@ -123,8 +125,9 @@ class _Supervised:
         return self._process.pid
 
     def kill(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._control, b"k")
+        if self._control >= 0:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._control, b"k")
 
     def check(self, ended: Ended, stderr: bytes) -> None:
         """Does nothing: the supervisor says itself that a command cannot be started."""
@@ -137,7 +140,9 @@ class _Supervised:
         status = os.read(self._status, _STATUS_BYTES)
         os.close(self._status)
         os.close(self._control)
+        self._control = -1  # the number may soon belong to another file
         await asyncio.to_thread(self._process.wait)
+        await asyncio.to_thread(self._place.remove)
         match status.split():
             case [b"exit", code]:
                 return Ended(code=int(code) if int(code) >= 0 else 128 - int(code))
@@ -189,7 +194,7 @@ def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
         _limit(process.pid, command.limits)
         own.pop_all()
     pipes = Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
-    return _Supervised(command.argv[0], process, control, status), pipes
+    return _Supervised(command.argv[0], place, process, control, status), pipes
 
 
 def _search_path() -> str:

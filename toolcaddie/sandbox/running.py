@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome
 from toolcaddie.sandbox.pipes import Input, Output
-from toolcaddie.sandbox.usage import disk_below
+from toolcaddie.sandbox.usage import disk_below, removed_below
 
 Ending = Literal["exited", "timeout", "killed", "memory", "disk"]
 
@@ -23,7 +23,7 @@ hold them open."""
 _MEMORY_SECONDS = 0.05
 """Seconds between two looks at the memory."""
 _DISK_SECONDS = 0.2
-"""Seconds between two looks at the work folder, or ten times what a look takes, if that is more."""
+"""Seconds between two looks at the work folder, or four times what a look takes, if that is more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +161,16 @@ class Running:
         """Ends the command if its work folder has grown by more than it may."""
         if self._folder is None:
             return
-        before = await asyncio.to_thread(disk_below, self._folder)
+        most = await asyncio.to_thread(disk_below, self._folder) + self._command.limits.disk_bytes
         while True:
             begun = time.monotonic()
-            if await asyncio.to_thread(disk_below, self._folder) - before > self._command.limits.disk_bytes:
+            if await asyncio.to_thread(_disk, self._folder, self._processes.pid, most) > most:
                 self.end("disk")
-            await asyncio.sleep(max(_DISK_SECONDS, 10 * (time.monotonic() - begun)))
+            await asyncio.sleep(max(_DISK_SECONDS, 4 * (time.monotonic() - begun)))
+
+
+def _disk(folder: str, pid: int, most: int) -> int:
+    return disk_below(folder, most) + (removed_below(pid, folder) if pid else 0)
 
 
 def _retrieve(outcome: asyncio.Task[Outcome]) -> None:

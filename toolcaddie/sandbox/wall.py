@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Unpack
@@ -27,9 +27,10 @@ from msgspec import Meta
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
-from toolcaddie.sandbox.channel import Channel
+from toolcaddie.sandbox.channel import Channel, Line
 from toolcaddie.sandbox.checks import looked_at
 from toolcaddie.sandbox.commands import Most, allowed
+from toolcaddie.sandbox.egress import Dial, Proxy, public_connection
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -50,14 +51,16 @@ class Wall:
     name = "wall"
     holds = True
 
-    def __init__(self, *, uid: int = 65532, most: Most | None = None) -> None:
+    def __init__(self, *, uid: int = 65532, most: Most | None = None, dial: Dial = public_connection) -> None:
         """`uid`: the user of commands if this process runs as root; `most`: the most that any command may use.
+        `dial` opens the connections of commands with `egress`.
 
         Raises `ConfigError` on a machine that cannot hold a wall.
         """
         self._uid = uid if os.geteuid() == 0 else os.geteuid()
         self._program = _bubblewrap(self._uid)
         self._channel = Channel()
+        self._dial = dial
         self._most = most or Most()
         self._running: set[Running] = set()
 
@@ -127,7 +130,8 @@ class Wall:
                 f"run {name}", [request, their_stdin, their_stdout, their_stderr, their_report, their_go]
             )
             ours.pop_all()
-        walled = _Walled(command, report, go, lambda order: self._channel.send_now(f"{order} {name}"))
+        proxy = None if command.egress is None else Proxy(command.egress.hosts, self._dial)
+        walled = _Walled(command, report, go, Line(self._channel, name), proxy)
         return walled, Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
 
     def _request(self, command: Command) -> bytes:
@@ -145,11 +149,13 @@ class Wall:
 class _Walled:
     """The processes of a command behind the wall, as the warden and bubblewrap report them."""
 
-    def __init__(self, command: Command, report: int, go: int, order: Callable[[str], None]) -> None:
+    def __init__(self, command: Command, report: int, go: int, line: Line, proxy: Proxy | None) -> None:
         self._command = command
         self._report = report
         self._go = go
-        self._order = order
+        self._line = line
+        self._proxy = proxy
+        self._opening: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._begun: asyncio.Future[None] = self._loop.create_future()
         self._reported: asyncio.Future[None] = self._loop.create_future()
@@ -176,6 +182,10 @@ class _Walled:
             await self._dead
             os.close(self._first)
             self._first = -1
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+        if self._proxy is not None:
+            self._proxy.close()
         os.close(self._go)
         if self._error:
             raise SandboxError(f"{self._command.argv[0]} cannot be started: {self._error}")
@@ -191,7 +201,7 @@ class _Walled:
 
     def kill(self) -> None:
         self._killed = True
-        self._order("kill")
+        self._line.order("kill")
         self._kill_first()
 
     def used_memory(self) -> int | None:
@@ -240,12 +250,29 @@ class _Walled:
             return
         self._dead = self._loop.create_future()
         self._loop.add_reader(self._first, self._die)
+        self._calm = self._loop.call_later(_CALM_SECONDS, self._line.order, "calm")
+        if self._proxy is None:
+            self._go_on()
+        else:
+            self._opening = self._loop.create_task(self._open_proxy(self._proxy))
+
+    async def _open_proxy(self, proxy: Proxy) -> None:
+        """Lets the proxy listen in the network of the command, and then the command begin."""
+        try:
+            await proxy.open(await self._line.listener(self.pid))
+        except (OSError, SandboxError) as error:
+            self._error = f"its proxy cannot be opened: {error}"
+            self.kill()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Lets the first process begin, or end if the command has been killed meanwhile."""
         if self._killed:
             self._kill_first()
         else:
             os.write(self._go, b".")
-        self._calm = self._loop.call_later(_CALM_SECONDS, self._order, "calm")
-        self._begun.set_result(None)
+        if not self._begun.done():
+            self._begun.set_result(None)
 
     def _die(self) -> None:
         self._loop.remove_reader(self._first)

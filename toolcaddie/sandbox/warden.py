@@ -61,6 +61,8 @@ server forked holds it open."""
 _LAST_ATTEMPTS = 20
 _CALM = {"cpu.shares": "128", "cpu.weight": "12"}
 """The share of computing time of a command that runs on: an eighth of that of other processes."""
+_DYING = {"cpu.shares": "8192", "cpu.weight": "800"}
+"""The share of a command that is killed: a process needs computing time to end."""
 
 
 # ---------------------------------------------------------------- the server's side
@@ -173,11 +175,12 @@ class Warden:
         for pid, started in self._commands.items():
             if started.name == name:
                 os.kill(pid, signal.SIGKILL)
+                started.spare.group.share(_DYING)
 
     def _calm(self, name: str) -> None:
         for started in self._commands.values():
             if started.name == name:
-                started.spare.group.calm()
+                started.spare.group.share(_CALM)
 
     def _stop_greedy(self, ready: Sequence[int]) -> None:
         """Kills commands whose memory is used up."""
@@ -300,8 +303,8 @@ def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden
             os._exit(1)
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
+        for each in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
         if root:
             _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
             _mount(None, "/", None, _MS_REC | _MS_SLAVE)
@@ -396,7 +399,11 @@ def _tree(source: str, owner: int | None) -> int:
     os.close(path)
     if owner is not None:
         attributes = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_IDMAP, 0, 0, owner)
-        _syscall("mount_setattr", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
+        what = (
+            f"the files of {source} cannot be shown as those of the sandbox's user: its file system has no ID-mapped mounts; "
+            "move it to one that has (ext4, xfs, btrfs), or run the server as an ordinary user"
+        )
+        _syscall(what, _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(attributes), 32)
     return tree
 
 
@@ -569,12 +576,13 @@ class Group:
                     limited = limited or name in ("memory.limit_in_bytes", "memory.max")
         return limited
 
-    def calm(self) -> None:
-        """Lets other processes compute first."""
+    def share(self, shares: Mapping[str, str]) -> None:
+        """Sets the share of computing time."""
         for folder in self._folders:
-            for name, value in _CALM.items():
-                if os.path.exists(f"{folder}/{name}"):
-                    _write(f"{folder}/{name}", value)
+            for name, value in shares.items():
+                with contextlib.suppress(OSError):  # this group is for something else
+                    if os.path.exists(f"{folder}/{name}"):
+                        _write(f"{folder}/{name}", value)
 
     def watch(self, poll: select.poll) -> None:
         for folder in self._folders:

@@ -91,7 +91,7 @@ def _names() -> dict[str, str]:
 def _close_zones(name: str) -> str:
     """Returns a suggestion of zones whose city, or whole name, is spelt like the name."""
     plain = name[:100].strip().lower().replace(" ", "_")
-    cities = {lower.rpartition("/")[2]: zone for lower, zone in sorted(_names().items())}
+    cities = {lower.rpartition("/")[2]: zone for lower, zone in sorted(_names().items(), reverse=True)}
     close = [cities[city] for city in get_close_matches(plain.rpartition("/")[2], cities, _SUGGESTED)]
     close += [_names()[lower] for lower in get_close_matches(plain, _names(), _SUGGESTED)]
     suggested = ", ".join(dict.fromkeys(close))

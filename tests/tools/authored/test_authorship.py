@@ -164,6 +164,14 @@ async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path
     assert (await authorship.show("default", tool.id)).tool.definition.source == COUNT
 
 
+async def test_a_version_that_was_changed_to_hide_a_difference_is_not_compared(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    tool = await approved(authorship)
+    for file in (tmp_path / tool.id / "tool.py", tmp_path / tool.id / "versions" / "1" / "tool.py"):
+        file.write_text("def run(text):\n    return 'evil'\n")
+    assert "not those that were approved" in await authorship.diff("default", tool.id)
+
+
 async def test_the_oldest_versions_go_when_there_are_too_many(tmp_path: Path) -> None:
     authorship = service(tmp_path, limits=AuthoredLimits(versions=2))
     tool = await approved(authorship)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.authored.service import ANN, BEN, a_tool, approved, service
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import RequestError, StorageError
 from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -115,3 +115,25 @@ async def test_a_crash_between_two_writes_leaves_a_tool_that_waits(tmp_path: Pat
     assert broken.name == tool.id
     await authorship.delete("default", "count_words")
     assert (await authorship.create(a_tool(), ANN)).status == "pending"
+
+
+async def test_a_folder_that_became_a_link_is_not_followed_to_write_or_delete(tmp_path: Path) -> None:
+    store = MemoryStore()
+    authorship = service(tmp_path / "tools", store)
+    tool = await approved(authorship)
+    folder, elsewhere = tmp_path / "tools" / tool.id, tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    (elsewhere / "state.json").unlink()
+    folder.symlink_to(elsewhere)
+    await authorship.repair()
+    await authorship.delete("default", "count_words")
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["meta.json", "tool.py", "versions"]
+    assert not folder.is_symlink()
+
+
+async def test_a_draft_that_cannot_be_stored_leaves_its_name_free(tmp_path: Path) -> None:
+    store = MemoryStore()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="cannot be written"):
+        await service(tmp_path / "file", store).create(a_tool(), ANN)
+    assert (await service(tmp_path / "tools", store).create(a_tool(), ANN)).status == "pending"

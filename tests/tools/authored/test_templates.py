@@ -14,7 +14,7 @@ from security.corpora import texts_of
 from tests.tools.authored.service import Contained, a_tool
 from toolcaddie.core.errors import RequestError
 from toolcaddie.tools.authored import running
-from toolcaddie.tools.authored.templates import filled, words_of
+from toolcaddie.tools.authored.templates import fill, words_of
 from toolcaddie.tools.authored.values import AuthoredLimits
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
@@ -23,7 +23,7 @@ SHOW = "import json, sys; print(json.dumps([word.encode('utf-8', 'surrogateescap
 
 def arrived(template: list[str], value: Any) -> list[bytes]:
     """The arguments that a real program receives from a filled template."""
-    words = filled(words_of(json.dumps(template)), {"x": value})
+    words = fill(words_of(json.dumps(template)), {"x": value})
     done = subprocess.run([sys.executable, "-c", SHOW, *words], capture_output=True, check=True)
     return [bytes.fromhex(word) for word in json.loads(done.stdout)]
 
@@ -73,20 +73,20 @@ def test_a_value_that_is_no_text_arrives_as_json(value: Any, text: str) -> None:
 def test_a_value_that_would_be_an_option_is_refused_unless_options_have_ended(value: Any) -> None:
     for word in ("{{x}}", "{{x}}.txt"):
         with pytest.raises(RequestError, match="option"):
-            filled(("show", word), {"x": value})
-    assert filled(("show", "--", "{{x}}"), {"x": value})[2] == str(value)
-    assert filled(("show", "file-{{x}}"), {"x": value})[1] == f"file-{value}"
+            fill(("show", word), {"x": value})
+    assert fill(("show", "--", "{{x}}"), {"x": value})[2] == str(value)
+    assert fill(("show", "file-{{x}}"), {"x": value})[1] == f"file-{value}"
 
 
 def test_two_values_in_one_word_make_no_option_together() -> None:
     with pytest.raises(RequestError, match="option"):
-        filled(("show", "{{a}}{{b}}"), {"a": "", "b": "-rf"})
+        fill(("show", "{{a}}{{b}}"), {"a": "", "b": "-rf"})
 
 
 @pytest.mark.parametrize("program", ["find", "/usr/bin/find", "tar", "dd", "expr"])
 def test_programs_that_read_options_everywhere_get_none_from_a_value(program: str) -> None:
     with pytest.raises(RequestError, match="option"):
-        filled((program, "--", "{{x}}"), {"x": "-delete"})
+        fill((program, "--", "{{x}}"), {"x": "-delete"})
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_programs_that_read_options_everywhere_get_none_from_a_value(program: st
 )
 def test_what_cannot_be_an_argument_is_refused_with_the_reason(value: Any, reason: str) -> None:
     with pytest.raises(RequestError, match=reason) as error:
-        filled(("show", "{{x}}"), {"x": value})
+        fill(("show", "{{x}}"), {"x": value})
     assert error.value.param == "x"
 
 
 def test_a_placeholder_without_a_value_is_refused() -> None:
     with pytest.raises(RequestError, match="has no value"):
-        filled(("show", "{{x}}", "{{y}}"), {"x": "a"})
+        fill(("show", "{{x}}", "{{y}}"), {"x": "a"})
 
 
 def test_spaces_part_words_once_and_quotes_join_them() -> None:

@@ -27,8 +27,8 @@ from toolcaddie.tools.authored.files import (
     meta_of,
 )
 from toolcaddie.tools.authored.folder import ToolFolder, new_id
-from toolcaddie.tools.authored.records import Record, Records, Stored, sealed
-from toolcaddie.tools.authored.shelf import Held, Shelf, new_record, tool_of, unknown
+from toolcaddie.tools.authored.records import Record, Records, StoredRecord, sealed
+from toolcaddie.tools.authored.shelf import Entry, Shelf, new_record, tool_of, unknown
 from toolcaddie.tools.authored.values import (
     Author,
     AuthoredLimits,
@@ -125,7 +125,7 @@ class Authorship:
         self, tenant: str, *, status: Status | None = None, bot: str | None = None
     ) -> Sequence[AuthoredTool]:
         """Returns the tools of a tenant, the newest first. `bot`: only those that this bot wrote."""
-        tools = [held.tool for held in await self._shelf.all(tenant)]
+        tools = [entry.tool for entry in await self._shelf.all(tenant)]
         wanted = [
             tool
             for tool in tools
@@ -139,12 +139,12 @@ class Authorship:
 
     async def show(self, tenant: str, key: str) -> Review:
         """Returns a tool with everything that a person needs to decide about it."""
-        held = await self._shelf.one(tenant, key)
-        definition = held.tool.definition
+        entry = await self._shelf.one(tenant, key)
+        definition = entry.tool.definition
         return Review(
-            tool=held.tool,
+            tool=entry.tool,
             findings=findings_of(definition),
-            diff=await self._shelf.diff(held),
+            diff=await self._shelf.diff(entry),
             missing=running.missing(definition.type),
         )
 
@@ -155,17 +155,17 @@ class Authorship:
     async def dry_run(self, tenant: str, key: str, arguments: Mapping[str, Any], *, digest: str = "") -> ToolResult:
         """Runs a tool of any status once in the sandbox, for its reader. `digest`: only if it is still the state with this
         digest. Refused in a sandbox that contains nothing."""
-        held = await self._shelf.one(tenant, key)
+        entry = await self._shelf.one(tenant, key)
         if digest:
-            _check_digest(held.tool, digest)
+            _check_digest(entry.tool, digest)
         sandbox = self._sandbox()
-        if held.tool.status != "approved" and not sandbox.holds:
+        if entry.tool.status != "approved" and not sandbox.holds:
             raise RequestError(
-                f"the sandbox {sandbox.name!r} contains nothing, so {held.tool.definition.name} may not be tried before it "
+                f"the sandbox {sandbox.name!r} contains nothing, so {entry.tool.definition.name} may not be tried before it "
                 'is approved; set type = "wall" in [sandbox]',
                 code="refused",
             )
-        return await running.run(held.tool.definition, arguments, sandbox=sandbox, limits=self.limits)
+        return await running.run(entry.tool.definition, arguments, sandbox=sandbox, limits=self.limits)
 
     # --- deciding --------------------------------------------------------------------------------------------------------
 
@@ -173,63 +173,65 @@ class Authorship:
         self, tenant: str, key: str, *, digest: str, by: Principal | None = None, note: str = ""
     ) -> AuthoredTool:
         """Approves exactly the state with this digest, the one of the `AuthoredTool` that the person read."""
-        held = await self._shelf.one(tenant, key)
-        _check_digest(held.tool, digest)
-        return await self._approve(held, by, note)
+        entry = await self._shelf.one(tenant, key)
+        _check_digest(entry.tool, digest)
+        return await self._approve(entry, by, note)
 
     async def reject(self, tenant: str, key: str, *, by: Principal | None = None, note: str = "") -> AuthoredTool:
         """Rejects a pending tool. Its folder stays, and it can be approved later."""
-        held = await self._shelf.one(tenant, key)
-        if held.tool.status != "pending":
+        entry = await self._shelf.one(tenant, key)
+        if entry.tool.status != "pending":
             raise RequestError(
-                f"{held.tool.definition.name} is {held.tool.status}, so it cannot be rejected"
-                + ("; revoke it" if held.tool.status == "approved" else "")
+                f"{entry.tool.definition.name} is {entry.tool.status}, so it cannot be rejected"
+                + ("; revoke it" if entry.tool.status == "approved" else "")
             )
-        return await self._decide(held, "rejected", by, note)
+        return await self._decide(entry, "rejected", by, note)
 
     async def revoke(self, tenant: str, key: str, *, by: Principal | None = None, note: str = "") -> AuthoredTool:
         """Withdraws the approval. A call that has begun ends; the next one is refused."""
-        held = await self._shelf.one(tenant, key)
-        if held.stored is None or held.stored.record.status != "approved":
-            raise RequestError(f"{held.tool.definition.name} is not approved, so there is nothing to revoke")
-        return await self._decide(held, "revoked", by, note)
+        entry = await self._shelf.one(tenant, key)
+        if entry.stored is None or entry.stored.record.status != "approved":
+            raise RequestError(f"{entry.tool.definition.name} is not approved, so there is nothing to revoke")
+        return await self._decide(entry, "revoked", by, note)
 
     async def rollback(
         self, tenant: str, key: str, version: int, *, by: Principal | None = None, note: str = ""
     ) -> AuthoredTool:
         """Puts the bytes of an approved version back, and approves them again."""
-        held = await self._shelf.one(tenant, key)
-        known = {each.number: each for each in held.tool.versions}
-        if held.stored is None or version not in known:
+        entry = await self._shelf.one(tenant, key)
+        known = {each.number: each for each in entry.tool.versions}
+        if entry.stored is None or version not in known:
             numbers = ", ".join(map(str, known)) or "none"
-            raise RequestError(f"{held.tool.definition.name} has no version {version}; it has {numbers}")
-        files = await asyncio.to_thread(self.folder.read_version, held.tool.id, version)
+            raise RequestError(f"{entry.tool.definition.name} has no version {version}; it has {numbers}")
+        files = await asyncio.to_thread(self.folder.read_version, entry.tool.id, version)
         if files.digest != known[version].digest:
             raise RequestError(
-                f"version {version} of {held.tool.definition.name} is not what was approved: its bytes were changed",
+                f"version {version} of {entry.tool.definition.name} is not what was approved: its bytes were changed",
                 code="broken",
             )
-        earlier = Held(
-            tool=tool_of(held.stored.record, files, definition_of(files, self.limits)), files=files, stored=held.stored
+        earlier = Entry(
+            tool=tool_of(entry.stored.record, files, definition_of(files, self.limits)),
+            files=files,
+            stored=entry.stored,
         )
         _refuse(findings_of(earlier.tool.definition))
-        await self.records.claim(earlier.tool.definition.name, held.stored.record)
-        await asyncio.to_thread(self.folder.replace, held.tool.id, files)
+        await self.records.claim(earlier.tool.definition.name, entry.stored.record)
+        await asyncio.to_thread(self.folder.replace, entry.tool.id, files)
         return await self._approve(earlier, by, note or f"back to version {version}")
 
     async def rename(self, tenant: str, key: str, name: str, *, by: Principal | None = None) -> AuthoredTool:
         """Gives a tool another name. It is pending then."""
         check_name(name)
-        held = await self._shelf.one(tenant, key)
-        await self.records.claim(name, held.stored.record if held.stored else new_record(held))
-        return await self._rewrite(held, replace(meta_of(held.files.meta), name=name), by, f"renamed to {name}")
+        entry = await self._shelf.one(tenant, key)
+        await self.records.claim(name, entry.stored.record if entry.stored else new_record(entry))
+        return await self._rewrite(entry, replace(meta_of(entry.files.meta), name=name), by, f"renamed to {name}")
 
     async def change_scope(self, tenant: str, key: str, scope: str, *, by: Principal | None = None) -> AuthoredTool:
         """Gives a tool another scope. It is pending then."""
         check_scope(scope)
-        held = await self._shelf.one(tenant, key)
+        entry = await self._shelf.one(tenant, key)
         return await self._rewrite(
-            held, replace(meta_of(held.files.meta), scope=scope), by, f"scope changed to {scope}"
+            entry, replace(meta_of(entry.files.meta), scope=scope), by, f"scope changed to {scope}"
         )
 
     async def delete(self, tenant: str, key: str, *, by: Principal | None = None) -> None:
@@ -251,21 +253,21 @@ class Authorship:
 
     # --- the parts of a decision -----------------------------------------------------------------------------------------
 
-    async def _approve(self, held: Held, by: Principal | None, note: str) -> AuthoredTool:
-        definition = held.tool.definition
+    async def _approve(self, entry: Entry, by: Principal | None, note: str) -> AuthoredTool:
+        definition = entry.tool.definition
         _refuse(findings_of(definition))
         _refuse_missing(definition)
-        record = held.stored.record if held.stored else new_record(held)
-        if held.stored is None:
-            held = Held(tool=held.tool, files=held.files, stored=await self._added(record))
+        record = entry.stored.record if entry.stored else new_record(entry)
+        if entry.stored is None:
+            entry = Entry(tool=entry.tool, files=entry.files, stored=await self._added(record))
         await self.records.claim(definition.name, record)
-        versions = await self._with_version(held, record, by, note)
-        approved = await self._decide(held, "approved", by, note, versions=versions, name=definition.name)
+        versions = await self._with_version(entry, record, by, note)
+        approved = await self._decide(entry, "approved", by, note, versions=versions, name=definition.name)
         if record.name != definition.name:
             await self.records.release(record.name, record)
         return approved
 
-    async def _added(self, record: Record) -> Stored:
+    async def _added(self, record: Record) -> StoredRecord:
         """Adds the record of a tool whose folder was put there by hand."""
         await self.records.replace(record, expected=None)
         stored = await self.records.get(record.tenant, record.id)
@@ -273,12 +275,12 @@ class Authorship:
             raise RequestError(f"{record.name} was deleted at this moment", code="changed")
         return stored
 
-    async def _with_version(self, held: Held, record: Record, by: Principal | None, note: str) -> tuple[Version, ...]:
+    async def _with_version(self, entry: Entry, record: Record, by: Principal | None, note: str) -> tuple[Version, ...]:
         """Keeps the bytes that are about to be approved, and returns all versions."""
-        same = next((each for each in record.versions if each.digest == held.files.digest), None)
+        same = next((each for each in record.versions if each.digest == entry.files.digest), None)
         number = same.number if same else max((each.number for each in record.versions), default=0) + 1
-        await asyncio.to_thread(self.folder.add_version, record.id, number, held.files)
-        approved = Version(number=number, digest=held.files.digest, at=self._clock(), by=by, note=note)
+        await asyncio.to_thread(self.folder.add_version, record.id, number, entry.files)
+        approved = Version(number=number, digest=entry.files.digest, at=self._clock(), by=by, note=note)
         others = [each for each in record.versions if each.number != number]
         for dropped in others[: max(0, len(others) + 1 - self.limits.versions)]:
             others.remove(dropped)
@@ -287,24 +289,24 @@ class Authorship:
 
     async def _decide(
         self,
-        held: Held,
+        entry: Entry,
         status: Status,
         by: Principal | None,
         note: str,
         **changes: Any,
     ) -> AuthoredTool:
         """Records a decision about exactly these bytes, and lets all processes know."""
-        record = held.stored.record if held.stored else new_record(held)
+        record = entry.stored.record if entry.stored else new_record(entry)
         decided = replace(
             record,
             status=status,
-            digest=held.files.digest,
+            digest=entry.files.digest,
             changed=self._clock(),
             decided_by=by,
             note=note,
             **changes,
         )
-        await self.records.replace(decided, expected=held.stored)
+        await self.records.replace(decided, expected=entry.stored)
         await self._publish(decided)
         log.info(
             "tool_decided",
@@ -315,18 +317,18 @@ class Authorship:
             digest=decided.digest,
             by=None if by is None else by.id,
         )
-        return tool_of(decided, held.files, held.tool.definition)
+        return tool_of(decided, entry.files, entry.tool.definition)
 
-    async def _rewrite(self, held: Held, meta: Meta, by: Principal | None, note: str) -> AuthoredTool:
+    async def _rewrite(self, entry: Entry, meta: Meta, by: Principal | None, note: str) -> AuthoredTool:
         """Writes a tool with another name or scope. It is unloaded before its files change."""
-        files = Files(meta=files_of(meta, "").meta, source=held.files.source)
+        files = Files(meta=files_of(meta, "").meta, source=entry.files.source)
         definition = definition_of(files, self.limits)
-        changed = Held(tool=held.tool, files=files, stored=held.stored)
-        before = held.stored.record.name if held.stored else ""
+        changed = Entry(tool=entry.tool, files=files, stored=entry.stored)
+        before = entry.stored.record.name if entry.stored else ""
         await self._decide(changed, "pending", by, note, name=meta.name)
         await asyncio.to_thread(self.folder.replace, meta.id, files)
         await asyncio.to_thread(self.folder.note_change)
-        stored = await self.records.get(held.tool.tenant, meta.id)
+        stored = await self.records.get(entry.tool.tenant, meta.id)
         if stored is None:
             raise unknown(meta.name, [])
         if before and before != meta.name:

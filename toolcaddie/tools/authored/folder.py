@@ -102,7 +102,7 @@ class ToolFolder:
         """Writes the sealed state; does nothing if the tool has no folder."""
         with _storing(self.path):
             folder = self.path / _checked(tool_id)
-            if folder.is_dir():
+            if folder.is_dir() and not folder.is_symlink():
                 _write_file(folder, STATE, data)
 
     def delete(self, tool_id: str) -> None:
@@ -110,7 +110,10 @@ class ToolFolder:
         with _storing(self.path), contextlib.suppress(FileNotFoundError):
             gone = self.path / f"{_TEMPORARY}{secrets.token_hex(8)}"
             (self.path / _checked(tool_id)).rename(gone)  # at once out of sight, then piece by piece
-            shutil.rmtree(gone)
+            if gone.is_symlink():
+                gone.unlink()
+            else:
+                shutil.rmtree(gone)
 
     def note_change(self) -> None:
         """Lets all processes that use the folder know that something changed."""

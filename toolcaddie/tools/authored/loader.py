@@ -25,8 +25,8 @@ _GRACE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """What the folder has at one moment."""
+class ToolSet:
+    """The approved tools of the folder at one moment."""
 
     change: Signature = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Loader:
             else ToolAnnotations()
         )
         self._key = b""
-        self._loaded = Loaded()
+        self._loaded = ToolSet()
         self._looked = 0.0
         self._loading = threading.Lock()
 
@@ -62,9 +62,9 @@ class Loader:
         """Forgets all tools."""
         with self._loading:
             self._key = b""
-            self._loaded = Loaded(revision=self._loaded.revision + 1)
+            self._loaded = ToolSet(revision=self._loaded.revision + 1)
 
-    def current(self) -> Loaded:
+    def current(self) -> ToolSet:
         """Returns the tools as they are now. Takes microseconds unless something changed."""
         if self._key and self._has_changed():
             self._load()
@@ -96,7 +96,7 @@ class Loader:
                 if tool is not None:
                     tools[tool_id] = tool
             changed = list(tools.values()) != list(before.tools.values())
-            self._loaded = Loaded(
+            self._loaded = ToolSet(
                 change=change, tools=tools, signatures=signatures, revision=before.revision + (1 if changed else 0)
             )
 

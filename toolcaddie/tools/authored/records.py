@@ -51,14 +51,14 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredRecord:
     """A record, and its document as it was read."""
 
     record: Record
     document: bytes
 
 
-class Sealed(Struct, frozen=True, kw_only=True):
+class SealedState(Struct, frozen=True, kw_only=True):
     """A copy of a decision outside of the store."""
 
     id: str
@@ -77,14 +77,14 @@ class Records:
         self._store = store
         self._sealing: bytes = b""
 
-    async def get(self, tenant: str, tool_id: str) -> Stored | None:
+    async def get(self, tenant: str, tool_id: str) -> StoredRecord | None:
         """Returns the record of a tool; None: there is none."""
         document = await self._store.get(_TOOLS, _key(tenant, tool_id))
         return None if document is None else _stored(document)
 
-    async def list(self, tenant: str | None) -> Sequence[Stored]:
+    async def list(self, tenant: str | None) -> Sequence[StoredRecord]:
         """Returns all records of a tenant; None: of all tenants."""
-        records: list[Stored] = []
+        records: list[StoredRecord] = []
         cursor: str | None = None
         while True:
             prefix = "" if tenant is None else _key(tenant, "")
@@ -94,7 +94,7 @@ class Records:
             if cursor is None:
                 return records
 
-    async def replace(self, record: Record, *, expected: Stored | None) -> Record:
+    async def replace(self, record: Record, *, expected: StoredRecord | None) -> Record:
         """Writes a record. Raises `RequestError` (code `changed`) if it is not the expected one any more; None: there is none."""
         written = await self._store.compare_and_set(
             _TOOLS,
@@ -145,7 +145,7 @@ class Records:
 
 def sealed(record: Record, key: bytes) -> bytes:
     """Returns the sealed copy of a decision."""
-    copy = Sealed(
+    copy = SealedState(
         id=record.id,
         status=record.status,
         digest=record.digest,
@@ -156,10 +156,10 @@ def sealed(record: Record, key: bytes) -> bytes:
     return msgspec.json.format(msgspec.json.encode(copy)) + b"\n"
 
 
-def unsealed(data: bytes, tool_id: str, key: bytes) -> Sealed | None:
+def unsealed(data: bytes, tool_id: str, key: bytes) -> SealedState | None:
     """Returns a sealed copy. None: it is none, it is of another tool or store, or somebody changed it."""
     try:
-        copy = msgspec.json.decode(data, type=Sealed)
+        copy = msgspec.json.decode(data, type=SealedState)
     except (msgspec.MsgspecError, RecursionError):
         return None
     intact = hmac.compare_digest(copy.seal.encode(), _seal(copy.id, copy.status, copy.digest, key).encode())
@@ -182,8 +182,8 @@ def _taken(name: str) -> RequestError:
     return RequestError(f"there is a tool {name!r} already; choose another name", param="name", code="taken")
 
 
-def _stored(document: bytes) -> Stored:
+def _stored(document: bytes) -> StoredRecord:
     try:
-        return Stored(record=msgspec.json.decode(document, type=Record), document=document)
+        return StoredRecord(record=msgspec.json.decode(document, type=Record), document=document)
     except msgspec.MsgspecError as error:
         raise StorageError(f"the record of a tool cannot be read: {error}") from error

@@ -19,7 +19,7 @@ from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.ports import Command, Outcome, Sandbox
 from toolcaddie.ports.sandbox import FILES
 from toolcaddie.tools.authored.files import SOURCES
-from toolcaddie.tools.authored.templates import filled, words_of
+from toolcaddie.tools.authored.templates import fill, words_of
 from toolcaddie.tools.authored.values import AuthoredLimits, Definition, ToolType
 
 _HERE = Path(__file__).parent
@@ -50,7 +50,7 @@ def command_of(definition: Definition, arguments: Mapping[str, Any], limits: Aut
     passed = {name: value for name, value in arguments.items() if not name.startswith("_")}
     if definition.type == "command":
         return Command(
-            argv=filled(words_of(definition.source), {**_defaults(definition), **passed}),
+            argv=fill(words_of(definition.source), {**_defaults(definition), **passed}),
             seconds=limits.seconds,
             output_bytes=limits.output_bytes,
         )
@@ -90,10 +90,10 @@ def result_of(outcome: Outcome, name: str, limits: AuthoredLimits) -> ToolResult
     problem = _problem(outcome, limits)
     output = outcome.stdout.decode(errors="replace")
     if problem:
-        said = "\n".join(
+        details = "\n".join(
             filter(None, (outcome.stderr.decode(errors="replace")[-_LONGEST_ERROR:].strip(), output[:_LONGEST_ERROR]))
         )
-        text = f"{name} {problem}" + (f":\n{said}" if said else ".")
+        text = f"{name} {problem}" + (f":\n{details}" if details else ".")
         return failed(text, "timeout") if outcome.ending == "timeout" else failed(text)
     answer = _answer(output)
     text = output if answer is None else answer.content
@@ -165,7 +165,7 @@ def _packaged_node() -> Iterator[str]:
 
 def _version(path: str) -> tuple[int, ...]:
     try:
-        told = subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False, text=True).stdout
+        output = subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False, text=True).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(map(int, re.findall(r"\d+", told)[:3]))
+    return tuple(map(int, re.findall(r"\d+", output)[:3]))

@@ -10,7 +10,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.tools.authored.diffs import diff_of
 from toolcaddie.tools.authored.files import Files, Meta, definition_of, meta_of
 from toolcaddie.tools.authored.folder import ToolFolder
-from toolcaddie.tools.authored.records import Record, Records, Stored
+from toolcaddie.tools.authored.records import Record, Records, StoredRecord
 from toolcaddie.tools.authored.values import AuthoredLimits, AuthoredTool, BrokenFolder, Definition
 from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import did_you_mean
@@ -19,12 +19,12 @@ log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Entry:
     """A tool as it is now, with what it was made of."""
 
     tool: AuthoredTool
     files: Files
-    stored: Stored | None
+    stored: StoredRecord | None
     """None: it has no record, because its folder was put there by hand."""
 
 
@@ -36,59 +36,61 @@ class Shelf:
         self._records = records
         self._limits = limits
 
-    async def all(self, tenant: str) -> Sequence[Held]:
+    async def all(self, tenant: str) -> Sequence[Entry]:
         """Returns the usable tools of a tenant, also those whose folder was put there by hand."""
         stored = {each.record.id: each for each in await self._records.list(tenant)}
-        held = await asyncio.to_thread(self._held_of, tenant, stored)
-        if all(each.stored is not None for each in held):
-            return held
+        entry = await asyncio.to_thread(self._entries, tenant, stored)
+        if all(each.stored is not None for each in entry):
+            return entry
         known = {each.record.id for each in await self._records.list(None)}
-        return [each for each in held if each.stored is not None or each.tool.id not in known]
+        return [each for each in entry if each.stored is not None or each.tool.id not in known]
 
-    async def one(self, tenant: str, key: str) -> Held:
+    async def one(self, tenant: str, key: str) -> Entry:
         """Returns the tool with this id or name. Raises `RequestError`."""
         tools = await self.all(tenant)
-        for held in tools:
-            if key in (held.tool.id, held.tool.definition.name):
-                return held
+        for entry in tools:
+            if key in (entry.tool.id, entry.tool.definition.name):
+                return entry
         for stored in await self._records.list(tenant):
             if key in (stored.record.id, stored.record.name):
                 problem = await asyncio.to_thread(self._problem, stored.record.id, tenant)
                 raise RequestError(
                     f"{stored.record.name} is broken: {problem or 'it was changed just now'}", code="broken"
                 )
-        raise unknown(key, [held.tool.definition.name for held in tools])
+        raise unknown(key, [entry.tool.definition.name for entry in tools])
 
-    async def deletable(self, tenant: str, key: str) -> tuple[str, Stored | None]:
+    async def deletable(self, tenant: str, key: str) -> tuple[str, StoredRecord | None]:
         """Returns id and record of a tool, also of one that is broken. Raises `RequestError`."""
         for stored in await self._records.list(tenant):
             if key in (stored.record.id, stored.record.name):
                 return stored.record.id, stored
-        held = await self.one(tenant, key)
-        return held.tool.id, held.stored
+        entry = await self.one(tenant, key)
+        return entry.tool.id, entry.stored
 
     async def broken(self, tenant: str | None) -> Sequence[BrokenFolder]:
         """Returns what is in the folder and is no usable tool. None: of all tenants, and what belongs to none."""
         records = {each.record.id: each.record for each in await self._records.list(tenant)}
         return await asyncio.to_thread(self._broken, records, everything=tenant is None)
 
-    async def diff(self, held: Held) -> str:
+    async def diff(self, entry: Entry) -> str:
         """Returns the unified diff from the state that was approved last; empty: there is none."""
-        last = held.tool.approved_before
-        if last is None or last.digest == held.files.digest:
+        last = entry.tool.approved_before
+        if last is None or last.digest == entry.files.digest:
             return ""
         try:
-            files = await asyncio.to_thread(self._folder.read_version, held.tool.id, last.number)
+            files = await asyncio.to_thread(self._folder.read_version, entry.tool.id, last.number)
+            if files.digest != last.digest:
+                raise RequestError("its bytes are not those that were approved", code="broken")
             before = definition_of(files, self._limits)
         except RequestError as error:
             return f"version {last.number} cannot be compared: {error}\n"
-        return diff_of(before, held.tool.definition, last.number)
+        return diff_of(before, entry.tool.definition, last.number)
 
-    def _held_of(self, tenant: str, stored: Mapping[str, Stored]) -> Sequence[Held]:
-        held = (self._held(tenant, tool_id, stored.get(tool_id)) for tool_id in self._folder.ids())
-        return [each for each in held if each is not None]
+    def _entries(self, tenant: str, stored: Mapping[str, StoredRecord]) -> Sequence[Entry]:
+        entry = (self._entry(tenant, tool_id, stored.get(tool_id)) for tool_id in self._folder.ids())
+        return [each for each in entry if each is not None]
 
-    def _held(self, tenant: str, tool_id: str, stored: Stored | None) -> Held | None:
+    def _entry(self, tenant: str, tool_id: str, stored: StoredRecord | None) -> Entry | None:
         try:
             files = self._folder.read(tool_id)
             meta = meta_of(files.meta)
@@ -100,7 +102,7 @@ class Shelf:
                 log.warning("tool_skipped", id=tool_id, tenant=tenant, problem=str(error))
             return None
         record = _record(meta, files) if stored is None else stored.record
-        return Held(tool=tool_of(record, files, definition), files=files, stored=stored)
+        return Entry(tool=tool_of(record, files, definition), files=files, stored=stored)
 
     def _broken(self, records: Mapping[str, Record], *, everything: bool) -> Sequence[BrokenFolder]:
         ids = {**dict.fromkeys(records), **(dict.fromkeys(self._folder.ids()) if everything else {})}
@@ -147,9 +149,9 @@ def tool_of(record: Record, files: Files, definition: Definition) -> AuthoredToo
     )
 
 
-def new_record(held: Held) -> Record:
+def new_record(entry: Entry) -> Record:
     """Returns the record of a tool that has none."""
-    return _record(meta_of(held.files.meta), held.files)
+    return _record(meta_of(entry.files.meta), entry.files)
 
 
 def unknown(key: str, names: Sequence[str]) -> RequestError:

@@ -16,7 +16,7 @@ from toolcaddie.tools.authored.authorship import Authorship
 from toolcaddie.tools.authored.files import definition_of
 from toolcaddie.tools.authored.loader import CATEGORY, Loader
 from toolcaddie.tools.authored.values import Definition, ToolType
-from toolcaddie.tools.authored.writing import NAME, definition_of_tool, written
+from toolcaddie.tools.authored.writing import NAME, definition_of_tool, write
 
 _CATEGORY = Category(name=CATEGORY, description="Tools that bots wrote, and the tool that writes them.")
 
@@ -63,7 +63,7 @@ class AuthoredSource:
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
         if tool.name == NAME and self._own:
-            return await written(self._authorship, arguments, context, self._types)
+            return await write(self._authorship, arguments, context, self._types)
         definition = await self._approved(tool)
         if definition is None:
             return failed(f"the tool {tool.name!r} has been withdrawn or changed; do without it", "revoked")

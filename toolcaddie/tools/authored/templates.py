@@ -45,11 +45,11 @@ def placeholders(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[1] for word in words for match in PLACEHOLDER.finditer(word)))
 
 
-def filled(words: Sequence[str], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+def fill(words: Sequence[str], arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the words with the values in place of the placeholders. Raises `RequestError` for a value that is missing or cannot
     be an argument."""
     values = {name: _value(name, arguments) for name in placeholders(words)}
-    return tuple(_filled_word(words, position, values) for position in range(len(words)))
+    return tuple(_filled(words, position, values) for position in range(len(words)))
 
 
 def _listed(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def _value(name: str, arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def _filled_word(words: Sequence[str], position: int, values: Mapping[str, str]) -> str:
+def _filled(words: Sequence[str], position: int, values: Mapping[str, str]) -> str:
     word = words[position]
     text = PLACEHOLDER.sub(lambda match: values[match[1]], word)  # one pass: braces in a value stay what they are
     first = PLACEHOLDER.match(word)

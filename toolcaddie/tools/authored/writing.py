@@ -72,7 +72,7 @@ def definition_of_tool(types: Sequence[ToolType], label: str) -> Tool:
     )
 
 
-async def written(
+async def write(
     authorship: Authorship, arguments: Mapping[str, Any], context: RunContext, types: Sequence[ToolType]
 ) -> ToolResult:
     """Adds the tool that a model wrote. What is wrong with it is a result, so that the model can mend it."""

@@ -16,6 +16,10 @@ READING = ToolAnnotations(read_only=True, destructive=False, open_world=False)
 """Annotations of a call that only reads."""
 
 
+_DOUBT_CHARACTERS = 200
+"""The longest reason in a preview. A reason quotes the command."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the operator has set for commands."""
@@ -51,18 +55,20 @@ class Plan:
 
     @property
     def preview(self) -> str:
-        """What a person reads who is asked about the command."""
-        where = "the work folder" if self.folder == "." else f"the folder {self.folder} of the work folder"
+        """What a person reads who is asked about the command. The command comes last, so that its text cannot pretend to be a
+        part of the question."""
+        where = "the work folder" if self.folder == "." else f"the folder {self.folder!r} of the work folder"
         background = " It keeps running in the background." if self.background else ""
-        return f"In {where}:\n\n{self.command}\n\n{self._abilities}.{background}"
+        return f"Runs in {where}. {self._abilities}.{background}\n\n{self.command}"
 
     @property
     def _abilities(self) -> str:
         if not self.is_held:
             return "The sandbox has no wall, so the command may do whatever this server may, on this machine and in its network"
-        writes = "it can write nothing" if self.only_reads else f"it may change files of the work folder ({self.doubt})"
+        doubt = " ".join(self.doubt.split())[:_DOUBT_CHARACTERS]
+        writes = "It can write nothing" if self.only_reads else f"It may change files of the work folder ({doubt})"
         network = f"it can reach {', '.join(self.egress)}" if self.egress else "it has no network"
-        return f"In the sandbox, {writes}, and {network}"
+        return f"{writes}, and {network}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from toolcaddie.tools.commands.git import git_doubt
 from toolcaddie.tools.commands.programs import known_programs, listed_doubt
 from toolcaddie.tools.commands.scripts import awk_doubt, sed_doubt
-from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read
+from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read, shell
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _PROGRAMS = ":".join((*_SYSTEM_FOLDERS, f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
@@ -71,13 +71,15 @@ def _program_doubt(words: Sequence[Word]) -> str:
     program = name.text
     for folder in _SYSTEM_FOLDERS:
         program = program.removeprefix(f"{folder}/")
+    if program == "[[" and not shell().endswith("bash"):
+        return "the shell does not know [["
     if program in _CHECKS:
         return _CHECKS[program](arguments)
     texts = [word.text for word in arguments]
-    reason = listed_doubt(program, texts)
-    if reason and (texts in (["--version"], ["--help"]) or (not texts and _is_absent(program))):
+    tells_of_itself = "/" not in program and texts in (["--version"], ["--help"])
+    if tells_of_itself or (not texts and _is_absent(program)):
         return ""
-    return reason
+    return listed_doubt(program, texts)
 
 
 def _is_absent(program: str) -> bool:

@@ -59,12 +59,12 @@ def _is_harmless_sed(script: str) -> bool:
 
 def _plain(script: str, at: int) -> int | None:
     """Returns the end of a command without a file or program; None: it is another one."""
-    found = _SED_PLAIN.match(script, at)
-    if found is None:
+    match = _SED_PLAIN.match(script, at)
+    if match is None:
         return None
-    if found[0] in "{":
-        return found.end()
-    end = _SED_END.match(script, found.end())
+    if match[0] in "{":
+        return match.end()
+    end = _SED_END.match(script, match.end())
     return None if end is None else end.end()
 
 
@@ -74,10 +74,10 @@ def _substitution(script: str, at: int) -> int | None:
     if not delimiter or delimiter in "\\\n" or delimiter.isalnum():
         return None
     part = rf"(?:[^{re.escape(delimiter)}\\\n]|\\.|\\\n)*"
-    found = re.compile(re.escape(delimiter) + (part + re.escape(delimiter)) * 2).match(script, at + 1)
-    if found is None:
+    match = re.compile(re.escape(delimiter) + (part + re.escape(delimiter)) * 2).match(script, at + 1)
+    if match is None:
         return None
-    flags = _SED_FLAGS.match(script, found.end())
+    flags = _SED_FLAGS.match(script, match.end())
     assert flags is not None
     end = _SED_END.match(script, flags.end())
     return None if end is None else end.end()

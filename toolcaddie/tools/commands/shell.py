@@ -7,6 +7,7 @@ never what it can do; that is the sandbox's task.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ def read(text: str) -> Script:
     reader = _Reader(text)
     reader.line(closing="")
     return Script(commands=tuple(reader.commands), variables=tuple(reader.variables))
+
+
+def shell() -> str:
+    """Returns the shell that runs command lines: bash, or sh where there is no bash."""
+    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
 _BLANKS = " \t"
@@ -160,8 +166,8 @@ class _Reader:
         if self._at == len(self._text) or self._peek("\n", ";", "|", ")"):
             return True
         if self._peek("(") and not self._peek("(("):
-            before = self._text[: self._at].rstrip(_BLANKS)
-            if before and before[-1] not in "\n;&|(" and before.split()[-1] not in _SKIPPED:
+            before = re.split(r"[ \t\n]", self._text[max(0, self._at - 100) : self._at].rstrip(_BLANKS))[-1]
+            if before and before[-1] not in ";&|(" and before not in _SKIPPED:
                 raise UnreadableError("it has a ( after a word, as a function has")
             return True
         return self._peek("&") and not self._peek("&>")
@@ -301,15 +307,15 @@ class _Reader:
         start = self._at
         if self._text[start] == "`":
             self._backticks()
-        elif found := (_ARITHMETIC.match(self._text, start) or _BRACED.match(self._text, start)):
-            self._at = found.end()
+        elif match := (_ARITHMETIC.match(self._text, start) or _BRACED.match(self._text, start)):
+            self._at = match.end()
         elif self._peek("$(("):
             raise UnreadableError("it calculates with $(( in a way that is not known")
         elif self._peek("$("):
             self._at += 2
             self._nested(closing=")")
-        elif found := _PARAMETER.match(self._text, start):
-            self._at = found.end()
+        elif match := _PARAMETER.match(self._text, start):
+            self._at = match.end()
         elif self._peek("${", "$'", '$"', "$["):
             raise UnreadableError(f"it has the expansion {self._text[start : start + 12]!r}")
         else:

@@ -4,7 +4,6 @@ background."""
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from toolcaddie.tools.commands.plans import READING, Plan, Refusal, Rules, plann
 from toolcaddie.tools.commands.processing import Action, acted, described
 from toolcaddie.tools.commands.results import result_of
 from toolcaddie.tools.commands.sessions import Owner, Sessions
+from toolcaddie.tools.commands.shell import shell
 
 _GRACE = 2.0
 """Seconds between the timeout of a command and that of the tool, in which the command is killed and its output read."""
@@ -139,7 +139,8 @@ class Commands(FunctionSource):
         """Runs a shell command in a sandbox and returns its exit code, output and errors.
 
         The sandbox shows the programs of the system and the work folder; other files are absent. Commands that only read run at
-        once; a person is asked about others. Files with secrets appear empty.
+        once; a person is asked about others. Files with secrets appear empty. After a time limit a command is killed; start a
+        longer one in the background.
 
         Args:
             command: The command line, for sh.
@@ -207,9 +208,9 @@ class Commands(FunctionSource):
 
     async def _command(self, plan: Plan, context: RunContext, seconds: float, *, stdin: bytes | None) -> Command:
         """Returns what the sandbox runs. Raises `TooManyFilesError` if the secrets of the work folder cannot be found."""
-        work, hidden = await asyncio.to_thread(self._work, context)
+        work, hidden = await asyncio.to_thread(self._work, plan, context)
         return Command(
-            argv=(_shell(), "-c", plan.command),
+            argv=(shell(), "-c", plan.command),
             work=work,
             writable=not plan.only_reads,
             folder=plan.folder,
@@ -222,9 +223,12 @@ class Commands(FunctionSource):
             limits=self._settings.limits,
         )
 
-    def _work(self, context: RunContext) -> tuple[Path, tuple[str, ...]]:
-        """Returns the caller's work folder and the files in it that hold secrets."""
+    def _work(self, plan: Plan, context: RunContext) -> tuple[Path, tuple[str, ...]]:
+        """Returns the caller's work folder and the files in it that hold secrets. Raises `SandboxError` for a folder to start in
+        that does not exist."""
         work = self._spaces.of(context.principal)
+        if not (work / plan.folder).is_dir():
+            raise SandboxError(f"there is no folder {plan.folder!r} in the work folder")
         return work, secret_entries(work, SecretPaths.of(self._settings.hidden_patterns, base=work))
 
     @property
@@ -268,10 +272,6 @@ def owner_of(context: RunContext) -> Owner:
     if injected.get("_chatId"):
         return (principal.tenant, bot, "chat", str(injected["_chatId"]))
     return (principal.tenant, bot, "person", principal.id, context.conversation, context.cache_key)
-
-
-def _shell() -> str:
-    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
 
 
 def _variables(*, only_reads: bool) -> Mapping[str, str]:

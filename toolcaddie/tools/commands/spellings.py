@@ -46,13 +46,13 @@ def commands_in(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
 
 def _resolved(text: str) -> str:
     """Returns a line in which variables that it sets itself, `$IFS`, `$'...'` and empty expansions are replaced."""
-    text = _ANSI.sub(lambda found: _decoded(found[1]), text)
+    text = _ANSI.sub(lambda match: _decoded(match[1]), text)
     text = re.sub(r"\$\{IFS[^}]*\}|\$IFS\b", " ", text)
     values: Mapping[str, str] = {name: value.strip("\"'") for name, value in _ASSIGNMENT.findall(text)}
-    text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", lambda found: values.get(found[1] or found[2], found[0]), text)
+    text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", lambda match: values.get(match[1] or match[2], match[0]), text)
     text = re.sub(r"\$[@*!]|\$\{[@*]\}", "", text)
     return re.sub(
-        r"(?<!\S)\{([^{}\s]*)\}", lambda found: found[1].replace(",", " ") if "," in found[1] else found[0], text
+        r"(?<!\S)\{([^{}\s]*)\}", lambda match: match[1].replace(",", " ") if "," in match[1] else match[0], text
     )
 
 

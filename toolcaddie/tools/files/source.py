@@ -36,10 +36,7 @@ FilePath = Annotated[str, Field(description="Path of the file, relative to the f
 _CATEGORY = Category(
     name="files",
     description="Read, write and edit files in the workspace.",
-    keywords=(
-        *("file", "folder", "directory", "workspace", "archivo", "carpeta"),
-        *("arquivo", "pasta", "fichier", "dossier", "datei", "ordner"),
-    ),
+    keywords=("file", "folder", "directory", "workspace", "archivo", "carpeta", "arquivo", "pasta"),
 )
 
 
@@ -59,36 +56,12 @@ def files(
     by strangers; False only if nothing from outside ever gets into these files. Raises `ConfigError`.
     """
     spaces = Workspaces(Path(base_path), per=folder_per)
+    Folder(spaces.base)  # so that a machine on which files cannot be opened safely is refused now
     tools = FileTools(spaces, most=max_file_size_bytes, denied=denied_patterns)
-    tools.folders(Principal())  # so that a machine on which files cannot be opened safely is refused now
-    reading = tool(
-        tools.file_read,
-        read_only=True,
-        open_world=False,
-        untrusted=untrusted,
-        category="files",
-        hints=("open", "show", "look at"),
-    )
-    writing = [
-        tool(
-            tools.file_write,
-            destructive=True,
-            open_world=False,
-            category="files",
-            hints=("create", "save", "store", "append"),
-        ),
-        tool(
-            tools.file_edit,
-            destructive=True,
-            open_world=False,
-            category="files",
-            hints=("change", "replace", "correct", "fix"),
-        ),
-    ]
-    functions = [reading] if read_only else [reading, *writing]
+    reading = tool(tools.file_read, untrusted=untrusted)
     return FunctionSource(
         "files",
-        functions,
+        [reading] if read_only else [reading, tools.file_write, tools.file_edit],
         [_CATEGORY],
         claims=("file_read", "file_write", "file_edit"),
         assess=tools.assess,
@@ -126,6 +99,7 @@ class FileTools:
 
     # --- tools ---------------------------------------------------------------------------------------------------------
 
+    @tool(category="files", hints=("open", "show"), read_only=True, open_world=False)
     def file_read(
         self,
         context: RunContext,
@@ -144,6 +118,7 @@ class FileTools:
         except PathError as error:
             return failed(_printable(str(error)))
 
+    @tool(category="files", hints=("create", "save", "store", "append"), destructive=True, open_world=False)
     def file_write(self, context: RunContext, path: FilePath, content: str, append: bool = False) -> ToolResult:
         """Create a file of the workspace, replace its whole content, or append to it. Missing folders are made. To change a part
         of a file, use file_edit."""
@@ -155,6 +130,7 @@ class FileTools:
             return failed(_printable(str(error)))
         return ToolResult(content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} bytes.")
 
+    @tool(category="files", hints=("change", "replace", "correct", "fix"), destructive=True, open_world=False)
     def file_edit(
         self,
         context: RunContext,

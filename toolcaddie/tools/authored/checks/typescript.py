@@ -40,11 +40,11 @@ def findings(source: str) -> Sequence[Finding]:
 
 
 def _of_line(line: str, number: int) -> Sequence[Finding]:
-    found = [Finding(severity="refused", line=number, text=f"This {text}.") for text in _texts(line, _REFUSED)]
-    found += [Finding(severity="warning", line=number, text=f"This {text}.") for text in _texts(line, _WARNINGS)]
+    problems = [Finding(severity="refused", line=number, text=f"This {text}.") for text in _texts(line, _REFUSED)]
+    problems += [Finding(severity="warning", line=number, text=f"This {text}.") for text in _texts(line, _WARNINGS)]
     if any(unicodedata.category(each) in _HIDDEN and each not in "\t\r" for each in line):
-        found.append(Finding(severity="refused", line=number, text="The line has characters that nobody sees."))
-    return found
+        problems.append(Finding(severity="refused", line=number, text="The line has characters that nobody sees."))
+    return problems
 
 
 def _texts(line: str, patterns: Mapping[str, str]) -> Sequence[str]:

@@ -36,13 +36,13 @@ def findings(source: str) -> Sequence[Finding]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the parser warns of is no finding
             tree = ast.parse(source, filename="tool.py")
-        told = [finding for check in _CHECKS for finding in check(tree)]
+        visible = [finding for check in _CHECKS for finding in check(tree)]
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 0
-        told = [Finding(severity="refused", line=line, text=f"This is not Python: {_reason(error)}.")]
+        visible = [Finding(severity="refused", line=line, text=f"This is not Python: {_reason(error)}.")]
     except (RecursionError, MemoryError):
-        told = [Finding(severity="refused", line=0, text="This is nested too deeply to be read.")]
-    return sorted(dict.fromkeys([*hidden, *told]), key=lambda finding: finding.line)[:_MOST]
+        visible = [Finding(severity="refused", line=0, text="This is nested too deeply to be read.")]
+    return sorted(dict.fromkeys([*hidden, *visible]), key=lambda finding: finding.line)[:_MOST]
 
 
 def _reason(error: SyntaxError | ValueError) -> str:

@@ -1,0 +1,224 @@
+"""What the wall does beyond the contract: whom files belong to, what is hidden, what is left when programs die, and egress."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.machines import WALL_MISSING
+from toolcaddie.core.errors import ConfigError, OutboundError, SandboxError
+from toolcaddie.ports import Command, Egress
+from toolcaddie.sandbox.egress import Connection, public_connection
+from toolcaddie.sandbox.wall import Wall
+from toolcaddie.sandbox.wall import wall as from_settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(bool(WALL_MISSING), reason=WALL_MISSING)]
+
+
+@pytest.fixture
+async def wall() -> AsyncIterator[Wall]:
+    sandbox = Wall()
+    yield sandbox
+    await sandbox.close()
+
+
+def shell(script: str, **options: object) -> Command:
+    return Command(argv=("sh", "-c", script), **options)  # type: ignore[arg-type]
+
+
+async def test_what_a_command_makes_belongs_to_the_owner_of_the_folder_below_a_closed_one(
+    wall: Wall, tmp_path: Path
+) -> None:
+    work = tmp_path / "closed" / "work"
+    work.mkdir(parents=True)
+    (work / "own").write_text("mine")
+    (tmp_path / "closed").chmod(0o700)
+    outcome = await wall.run(
+        shell("stat -c %u own .; id -u; echo changed > own; mkdir -p a/b; echo new > a/b/c", work=work)
+    )
+    *owners, user = outcome.stdout.split()
+    assert set(owners) == {user}
+    assert (work / "own").read_text() == "changed\n"
+    assert {path.stat().st_uid for path in work.rglob("*")} == {os.geteuid()}
+    (work / "a" / "b" / "c").write_text("the host may change it")
+
+
+async def test_a_command_is_no_root_and_cannot_leave_setuid_files(wall: Wall, tmp_path: Path) -> None:
+    outcome = await wall.run(
+        shell(
+            "id -u; cp /usr/bin/id own; chmod 4755 own; chmod 2755 .; install -m 6755 /usr/bin/id other", work=tmp_path
+        )
+    )
+    assert outcome.stdout.strip() != b"0"
+    assert not [path for path in (tmp_path, *contents(tmp_path)) if path.stat().st_mode & 0o6000]
+
+
+async def test_hidden_files_are_found_through_links_and_stay_as_they_are(wall: Wall, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "key").write_text("secret")
+    (tmp_path / "link").symlink_to("keys/key")
+    (tmp_path / "out").symlink_to("/etc/passwd")
+    command = shell(
+        "cat link keys/key; echo x > link; rm -f keys/key; mv keys/key other; ls", work=tmp_path, hidden=("link", "out")
+    )
+    outcome = await wall.run(command)
+    assert outcome.stdout == b"keys\nlink\nout\n"
+    assert (tmp_path / "keys" / "key").read_text() == "secret"
+
+
+async def test_a_work_folder_that_contains_the_interpreter_shows_it_read_only(wall: Wall) -> None:
+    prefix = Path(sys.prefix)
+    outcome = await wall.run(shell(f"touch {prefix.name}/written; echo $?", work=prefix.parent))
+    assert outcome.stdout != b"0\n"
+    assert not (prefix / "written").exists()
+
+
+async def test_variables_do_not_reach_the_programs_that_build_the_wall(wall: Wall, tmp_path: Path) -> None:
+    outcome = await wall.run(shell("echo fine", env={"LD_PRELOAD": str(tmp_path / "evil.so"), "BASH_ENV": "/work/x"}))
+    assert outcome.stdout == b"fine\n"
+
+
+async def test_nothing_of_a_command_is_shown_on_a_command_line_of_the_host(wall: Wall) -> None:
+    running = await wall.start(Command(argv=("sleep", "60"), env={"TOKEN": "value-of-the-token"}, files={"a": b"x"}))
+    lines = command_lines()
+    await running.kill()
+    assert b"value-of-the-token" not in lines
+
+
+async def test_when_the_warden_dies_its_commands_die_and_the_next_one_has_another(wall: Wall) -> None:
+    running = await wall.start(shell("setsid sleep 60 & echo begun; wait"))
+    (warden,) = children(os.getpid())
+    os.kill(warden, signal.SIGKILL)
+    with pytest.raises(SandboxError, match="has died"):
+        await running.wait()
+    assert (await wall.run(shell("echo again"))).stdout == b"again\n"
+
+
+async def test_when_the_server_is_killed_its_commands_die(tmp_path: Path) -> None:
+    code = """
+import asyncio, sys
+from toolcaddie.ports import Command
+from toolcaddie.sandbox.wall import Wall
+async def main():
+    running = await Wall().start(Command(argv=("sleep", "60")))
+    print(running.pid, flush=True)
+    await running.wait()
+asyncio.run(main())
+"""
+    server = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)  # noqa: ASYNC220
+    assert server.stdout is not None
+    pid = int(server.stdout.readline())
+    handle = os.pidfd_open(pid)
+    dead = asyncio.Event()
+    asyncio.get_running_loop().add_reader(handle, dead.set)
+    server.kill()
+    server.communicate()
+    await asyncio.wait_for(dead.wait(), 10)
+    asyncio.get_running_loop().remove_reader(handle)
+    os.close(handle)
+
+
+async def test_limits_of_the_settings_are_the_most_that_a_command_may_use() -> None:
+    sandbox = from_settings(seconds=0.3, open_files=40, output_bytes=10)
+    outcome = await sandbox.run(shell("ulimit -n; head -c 100 /dev/zero; sleep 60"))
+    await sandbox.close()
+    assert (outcome.stdout[:3], len(outcome.stdout), outcome.ending) == (b"40\n", 10, "timeout")
+
+
+async def test_a_number_of_processes_is_refused_to_the_command_alone(wall: Wall) -> None:
+    bomb = "for i in $(seq 200); do sleep 2 & done 2>/dev/null; wait"
+    running = await wall.start(shell(bomb, seconds=5))
+    other = await wall.run(shell("true & true & wait; echo fine"))
+    await running.kill()
+    assert other.stdout == b"fine\n"
+
+
+async def test_a_machine_without_bubblewrap_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with pytest.raises(ConfigError, match=r'apt install bubblewrap.*type = "plain"'):
+        Wall()
+
+
+# ---------------------------------------------------------------- egress
+
+
+async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    head = await reader.read(1000)
+    body = b"got " + head.splitlines()[0]
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    await writer.drain()
+    writer.close()
+
+
+FETCH = """
+import sys, urllib.request, urllib.error
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+except OSError as error:
+    print(error)
+"""
+
+
+async def fetched(wall: Wall, url: str, *hosts: str) -> str:
+    egress = Egress(hosts=hosts) if hosts else None
+    outcome = await wall.run(Command(argv=("python3", "-c", FETCH, url), egress=egress))
+    return outcome.stdout.decode()
+
+
+async def test_a_command_reaches_the_hosts_of_its_list_and_no_others() -> None:
+    server = await asyncio.start_server(answered, "127.0.0.1", 0)
+    port, dialled = server.sockets[0].getsockname()[1], []
+
+    async def dial(host: str, number: int) -> Connection:
+        dialled.append((host, number))
+        return await asyncio.open_connection("127.0.0.1", port)
+
+    sandbox = Wall(dial=dial)
+    async with server:
+        assert await fetched(sandbox, "http://api.example.com/a?b=c", "*.example.com") == "got GET /a?b=c HTTP/1.1\n"
+        assert "is not among those" in await fetched(sandbox, "http://example.com/", "*.example.com")
+        assert "is not among those" in await fetched(sandbox, "http://example.com.evil.test/", "example.com")
+        assert "the port 22 is not one" in await fetched(sandbox, "http://example.com:22/", "example.com")
+        assert "Tunnel connection failed: 403" in await fetched(sandbox, "https://other.test/", "example.com")
+        assert "refused" in await fetched(sandbox, f"http://127.0.0.1:{port}/")
+        await fetched(sandbox, "https://example.com/", "example.com")
+    await sandbox.close()
+    assert dialled == [("api.example.com", 80), ("example.com", 443)]
+
+
+async def test_a_host_of_the_list_at_a_private_address_is_not_reached(wall: Wall) -> None:
+    assert "is not public: loopback" in await fetched(wall, "http://localhost/", "localhost")
+    with pytest.raises(OutboundError, match="is not public"):
+        await public_connection("127.0.0.1", 80)
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split() if b"warden" in command_line(child)]
+
+
+def command_line(pid: str) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def command_lines() -> bytes:
+    """All command lines of this machine."""
+    lines = b""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            lines += path.read_bytes()
+    return lines
+
+
+def contents(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
