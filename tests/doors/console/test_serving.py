@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import openai
 import pytest
 
@@ -80,3 +81,11 @@ async def test_all_processes_offer_what_was_approved_in_the_console_of_any(proce
             assert "count_words" in offered(process, key)
             await boss.sends(page, "revoke")
             assert "count_words" not in offered(process, key)
+
+
+async def test_behind_a_proxy_with_https_cookies_are_sent_over_https_only(process: Process) -> None:
+    url = f"{process.base_url.removesuffix('/v1')}/console/sign-in"
+    async with aiohttp.ClientSession() as web, web.get(url, headers={"x-forwarded-proto": "https"}) as answer:
+        (cookie,) = answer.headers.getall("set-cookie")
+    assert cookie.startswith("__Host-toolcaddie-form=")
+    assert "; Path=/; Secure; HttpOnly; SameSite=Strict;" in cookie

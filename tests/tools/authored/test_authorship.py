@@ -34,6 +34,11 @@ async def test_a_new_tool_waits_and_tells_who_asked_from_which_run_after_which_u
     assert listed.author.taint == ("web_fetch",)
 
 
+async def test_a_source_whose_lines_readers_would_count_differently_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="carriage return"):
+        await service(tmp_path).create(a_tool(source="def run(text):\r    return 1\n"), ANN)
+
+
 @pytest.mark.proves("R002-85")
 async def test_each_tool_has_a_folder_with_meta_and_source(tmp_path: Path) -> None:
     authorship = service(tmp_path)

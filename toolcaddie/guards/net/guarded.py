@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
 from yarl import URL
 
 from toolcaddie.core.errors import OutboundError
@@ -31,6 +33,8 @@ OpenSocket = Callable[[AddressInfo], socket.socket]
 
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 """Errors with which a request may end. `ValueError`: the host name cannot be looked up; `RuntimeError`: it has no address."""
+_MOST_INTERIM = 10
+"""The largest number of interim answers before an answer."""
 _NOT_PUBLIC = "is not public"
 """Words of the error with which a socket is refused."""
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-encoding", "accept-language", "content-type", "user-agent"})
@@ -254,8 +258,32 @@ def _session(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": USER_AGENT},
         cookie_jar=aiohttp.DummyCookieJar(),
+        response_class=_Answer,
         trust_env=False,
     )
+
+
+class _Answer(aiohttp.ClientResponse):
+    """An answer before which a server may send a few interim ones (100 Continue). aiohttp reads any number of them, one after the
+    other without a turn of the event loop."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        protocol = connection.protocol
+        assert protocol is not None
+        read, left = protocol.read, _MOST_INTERIM
+
+        async def counted() -> tuple[RawResponseMessage, aiohttp.StreamReader]:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise aiohttp.ClientPayloadError(f"it sent more than {_MOST_INTERIM} interim answers")
+            return await read()
+
+        protocol.read = counted  # type: ignore[method-assign]
+        try:
+            return await super().start(connection)
+        finally:
+            protocol.read = read  # type: ignore[method-assign]
 
 
 class _PrivateNames(AbstractResolver):

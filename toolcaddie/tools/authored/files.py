@@ -142,6 +142,8 @@ def _check_text(field: str, text: str) -> None:
         raise RequestError(f"the {field} is not text: {error.reason}", param=field) from error
     if "\0" in text:
         raise RequestError(f"the {field} contains a NUL character; take it out", param=field)
+    if "\r" in text.replace("\r\n", "\n"):  # readers and interpreters do not agree whether it ends a line
+        raise RequestError(f"the {field} contains a carriage return that ends no line; end lines with \\n", param=field)
 
 
 def _check_parameters(parameters: Mapping[str, Any], limits: AuthoredLimits) -> None:

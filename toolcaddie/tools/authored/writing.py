@@ -16,7 +16,7 @@ from toolcaddie.tools.authored.values import Author, AuthoredTool, Definition, T
 
 NAME = "create_tool"
 _INTRODUCTION = (
-    "Writes a new tool. It cannot be called before a person has read and approved it, so tell the user that it waits. It "
+    "Write a new tool. It cannot be called before a person has read and approved it, so tell the user that it waits. It "
     "runs alone in a sandbox: no network, no files but its own empty folder, the standard library only, 30 seconds."
 )
 _TYPES: Mapping[ToolType, str] = {

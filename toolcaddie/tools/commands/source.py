@@ -136,7 +136,7 @@ class Commands(FunctionSource):
         background: bool = False,
         write: bool = False,
     ) -> ToolResult:
-        """Runs a shell command in a sandbox and returns its exit code, output and errors.
+        """Run a shell command in a sandbox and return its exit code, output and errors.
 
         The sandbox shows the programs of the system and the work folder; other files are absent. Commands that only read run at
         once; a person is asked about others. Files with secrets appear empty. After a time limit a command is killed; start a
@@ -240,7 +240,7 @@ class Commands(FunctionSource):
     async def _process(
         self, action: Action, context: RunContext, session_id: str = "", text: Annotated[str, Field(alias="input")] = ""
     ) -> ToolResult:
-        """Looks after commands that run in the background, of this conversation only.
+        """Look after commands that run in the background, of this conversation only.
 
         Args:
             action: list: all sessions; poll: new output and state; write: send input; kill: end it; clear: forget a finished one.
