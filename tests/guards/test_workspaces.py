@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
@@ -14,12 +14,10 @@ from toolcaddie.guards.workspaces import Workspaces
 ANN = Principal(id="ann", tenant="house", bot="notes")
 
 
-def test_the_folder_is_made_with_a_line_in_the_log_and_is_the_same_for_all(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO):
+def test_the_folder_is_made_with_a_line_in_the_log_and_is_the_same_for_all(tmp_path: Path) -> None:
+    with capture_logs() as logs:
         spaces = Workspaces(tmp_path / "a" / "b")
-    assert "workspace_made" in caplog.text
+    assert "workspace_made" in [line["event"] for line in logs]
     assert spaces.of(ANN) == spaces.of(Principal()) == tmp_path / "a" / "b"
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o750
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import AsyncIterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.control import Principal
@@ -301,7 +301,7 @@ async def test_a_file_that_is_too_large_to_compare_is_named_with_its_size(tmp_pa
 
 
 @pytest.mark.proves("R002-54")
-async def test_all_settings_can_be_set_by_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_all_settings_can_be_set_by_name(tmp_path: Path) -> None:
     config = {
         "base_path": str(tmp_path / "space"),
         "max_file_size_bytes": 20,
@@ -310,9 +310,9 @@ async def test_all_settings_can_be_set_by_name(tmp_path: Path, caplog: pytest.Lo
         "folder_per": ["tenant", "bot"],
         "untrusted": False,
     }
-    with caplog.at_level(logging.INFO):
+    with capture_logs() as logs:
         source = Registry().make("source", "files", config)
-    assert "workspace_made" in caplog.text
+    assert "workspace_made" in [line["event"] for line in logs]
     assert [each.name for each in source.tools()] == ["file_read"]
     async with Runtime(provider=ScriptedProvider([]), sources=[source]) as made:
         await read(made, "x")
