@@ -25,12 +25,9 @@ def unified(path: str, before: bytes | None, after: bytes) -> str:
     Its first lines have digests of both contents. So two changes have the same diff only if they are the same, even where the
     diff is cut.
     """
-    old, new = _lines(before or b""), _lines(after)
-    changes = list(_hunks(old, new))
-    if any(b"\0" in content for content in (before or b"", after)):
-        changes = ["the file is not text"]
-    body = _cut(changes or ["nothing changes"])
-    return "\n".join([f"--- {_title(path, before)}", f"+++ {_title(path, after)}", *body])
+    is_text = not any(b"\0" in content for content in (before or b"", after))
+    body = _cut(_hunks(_lines(before or b""), _lines(after))) if is_text else ["the file is not text"]
+    return "\n".join([f"--- {_title(path, before)}", f"+++ {_title(path, after)}", *(body or ["nothing changes"])])
 
 
 def _title(path: str, content: bytes | None) -> str:
@@ -106,14 +103,15 @@ def _groups(opcodes: list[Opcode]) -> Iterator[list[Opcode]]:
         yield from map(list, _Known(opcodes).get_grouped_opcodes(_CONTEXT))
 
 
-def _cut(lines: Sequence[str]) -> list[str]:
-    """Returns as many lines as a person can be shown, and how many there are beyond."""
+def _cut(lines: Iterator[str]) -> list[str]:
+    """Returns as many lines as a person can be shown, and how many there are beyond. Those are counted and not kept: the
+    difference of two files takes several times their memory."""
     kept: list[str] = []
-    size = 0
-    for line in lines[:MOST_LINES]:
+    size = rest = 0
+    for line in lines:
         size += len(line) + 1
-        if size > MOST_CHARACTERS:
-            break
-        kept.append(line)
-    rest = len(lines) - len(kept)
+        if rest or len(kept) == MOST_LINES or size > MOST_CHARACTERS:
+            rest += 1
+        else:
+            kept.append(line)
     return [*kept, f"... {rest:,} more lines of the difference are not shown"] if rest else kept
