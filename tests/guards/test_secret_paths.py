@@ -289,7 +289,14 @@ def test_a_walk_finds_secret_files_and_folders_and_second_names_of_them(tmp_path
 
 @pytest.mark.parametrize(
     "folder",
-    ["a.git/objects", ".git/objects", ".git/objects/ab", "x/.git/objects/pack", "x/.git/objects/ab/cd", ".git/lfs/objects"],
+    [
+        "a.git/objects",
+        ".git/objects",
+        ".git/objects/ab",
+        "x/.git/objects/pack",
+        "x/.git/objects/ab/cd",
+        ".git/lfs/objects",
+    ],
 )
 def test_secrets_are_found_in_folders_that_have_the_names_of_those_of_git(tmp_path: Path, folder: str) -> None:
     secret = tmp_path / folder / "conf/.env"

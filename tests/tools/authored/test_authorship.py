@@ -160,6 +160,17 @@ async def test_a_rollback_puts_the_approved_bytes_back_and_approves_them(tmp_pat
         await authorship.rollback("default", first.id, 3)
 
 
+async def test_a_rollback_with_a_digest_puts_back_only_what_its_reader_saw(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    tool = await approved(authorship)
+    seen = await authorship.version("default", tool.id, 1)
+    assert (seen.digest, seen.definition) == (tool.digest, tool.definition)
+    with pytest.raises(RequestError, match="is not what you read") as caught:
+        await authorship.rollback("default", tool.id, 1, digest="0" * 64)
+    assert caught.value.code == "changed"
+    assert (await authorship.rollback("default", tool.id, 1, digest=seen.digest)).digest == tool.digest
+
+
 async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path) -> None:
     authorship = service(tmp_path)
     tool = await approved(authorship)
