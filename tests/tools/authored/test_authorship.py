@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,19 @@ async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path
     with pytest.raises(RequestError, match="changed"):
         await authorship.rollback("default", tool.id, 1)
     assert (await authorship.show("default", tool.id)).tool.definition.source == COUNT
+
+
+async def test_a_difference_of_very_many_equal_lines_is_shown_soon(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    source = f"{COUNT}{''.join(f'# {n % 100}' + chr(10) + f'# a{n}' + chr(10) for n in range(3_000))}"
+    tool = await authorship.create(a_tool("many_lines", source=source), ANN)
+    await authorship.approve("default", tool.id, digest=tool.digest)
+    (tmp_path / tool.id / "tool.py").write_text(source.replace("# a", "# b"))
+    began = time.process_time()
+    diff = await authorship.diff("default", tool.id)
+    assert "-# a2999\n" in diff
+    assert "+# b2999\n" in diff
+    assert time.process_time() - began < 5
 
 
 async def test_a_version_that_was_changed_to_hide_a_difference_is_not_compared(tmp_path: Path) -> None:
