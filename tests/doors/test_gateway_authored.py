@@ -20,6 +20,13 @@ from toolcaddie.testing import ScriptedUpstream, say
 pytestmark = pytest.mark.anyio
 
 
+SHARED_BY_MANAGERS = """
+permit (principal, action, resource);
+forbid (principal, action == Action::"approve", resource == Tool::"create_tool")
+when { context.arguments.scope == "all" } unless { principal in Role::"manager" };
+"""
+
+
 class Person:
     """Somebody with an API key, or without one."""
 
@@ -106,6 +113,23 @@ async def test_nobody_approves_a_tool_of_their_own_but_may_withdraw_it(tmp_path:
         assert (await ann.asks("POST", f"/authored/{tool.id}/rollback", {"version": 1}))[0] == 403
         assert (await ann.asks("POST", f"/authored/{tool.id}/revoke", {}))[0] == 200
         assert (await ann.asks("DELETE", f"/authored/{tool.id}"))[0] == 200
+
+
+async def test_a_rollback_is_judged_by_the_version_that_it_lets_run(tmp_path: Path) -> None:
+    policy = CedarPolicy(text=SHARED_BY_MANAGERS)
+    async with people(tmp_path, policy=policy) as (server, boss, _):
+        manager = Person(server, await server.key(Principal(id="mia", role="manager")))
+        tool = await written(server.service)
+        path = f"/authored/{tool.id}"
+        assert (await manager.asks("POST", f"{path}/approve", {"digest": tool.digest}))[0] == 200
+        narrow = await server.service.change_scope("default", tool.id, "helper")
+        assert (await boss.asks("POST", f"{path}/approve", {"digest": narrow.digest}))[0] == 200
+        status, refusal = await boss.asks("POST", f"{path}/rollback", {"version": 1})
+        assert (status, refusal["error"]["code"]) == (403, "may_not_approve")
+        assert (await server.service.show("default", tool.id)).tool.digest == narrow.digest
+        assert (await manager.asks("POST", f"{path}/rollback", {"version": 1}))[0] == 200
+        narrowed = await server.service.rollback("default", tool.id, 2)
+        assert (await boss.asks("POST", f"{path}/rollback", {"version": 2}))[1]["digest"] == narrowed.digest
 
 
 async def test_a_server_without_keys_cannot_tell_people_apart(tmp_path: Path) -> None:

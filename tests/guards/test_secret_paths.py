@@ -274,7 +274,7 @@ def test_a_walk_finds_secret_files_and_folders_and_second_names_of_them(tmp_path
         "a/main.py",
         ".ssh/id_rsa",
         "node_modules/x/key.pem",
-        ".git/objects/ab/cd.key",
+        f".git/objects/ab/{'c' * 38}",
         ".git/HEAD",
         "notes.txt",
     ):
@@ -285,6 +285,33 @@ def test_a_walk_finds_secret_files_and_folders_and_second_names_of_them(tmp_path
     (tmp_path / "circle").symlink_to(".")
     found = secret_entries(tmp_path, SecretPaths.of(base=tmp_path))
     assert found == (".ssh", "a/b/.env", "innocent", "node_modules/x/key.pem")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "a.git/objects",
+        ".git/objects",
+        ".git/objects/ab",
+        "x/.git/objects/pack",
+        "x/.git/objects/ab/cd",
+        ".git/lfs/objects",
+    ],
+)
+def test_secrets_are_found_in_folders_that_have_the_names_of_those_of_git(tmp_path: Path, folder: str) -> None:
+    secret = tmp_path / folder / "conf/.env"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("x")
+    (tmp_path / folder / "id_rsa").write_text("x")
+    assert secret_entries(tmp_path, SecretPaths.of(base=tmp_path)) == (f"{folder}/conf/.env", f"{folder}/id_rsa")
+
+
+def test_a_second_name_of_a_secret_is_found_among_the_objects_of_git(tmp_path: Path) -> None:
+    (tmp_path / ".git/objects/ab").mkdir(parents=True)
+    (tmp_path / ".env").write_text("x")
+    digest = f".git/objects/ab/{'0' * 38}"
+    (tmp_path / digest).hardlink_to(tmp_path / ".env")
+    assert secret_entries(tmp_path, SecretPaths.of(base=tmp_path)) == (".env", digest)
 
 
 def test_a_second_walk_sees_every_change_since_the_first(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,17 @@ async def edit(made: Runtime, path: str, old: str, new: str, **more: Any) -> Too
     return await made.call("file_edit", {"path": path, "old_text": old, "new_text": new, **more}, principal=ANN)
 
 
+@contextmanager
+def peak_memory() -> Iterator[Callable[[], int]]:
+    """Yields the largest number of bytes that Python had taken since, whichever thread took them."""
+    tracemalloc.start()
+    try:
+        yield lambda: peak
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 # --- file_read ---------------------------------------------------------------------------------------------------------
 
 
@@ -96,6 +109,16 @@ async def test_a_line_that_is_too_long_is_cut_and_the_next_one_can_be_read(tmp_p
             text == "     1\t" + "é" * 50 + "\n[line 1 is longer than 101 bytes and is cut; the next one is offset=2]"
         )
         assert (await read(made, "wide.txt", offset=2)).text == "     2\tnext"
+
+
+async def test_of_very_many_short_lines_a_bounded_number_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("\n" * 1_000_000)
+    async with runtime(tmp_path) as made:
+        with peak_memory() as peak:
+            text = (await read(made, "short.txt", limit=900_000)).text
+        assert "the whole result has 400046 bytes" in text  # each line has a number of 6 digits, a tab and a line end
+        assert peak() < 28_000_000
+        assert (await read(made, "short.txt", offset=900_000, limit=1)).text.startswith("900000\t\n[more lines follow")
 
 
 async def test_empty_binary_and_odd_files_are_described(tmp_path: Path, trusting: Runtime) -> None:
@@ -195,6 +218,24 @@ async def test_a_file_with_lines_of_another_system_is_edited_in_its_own_way(tmp_
     assert (tmp_path / "dos.txt").read_bytes() == b"1\r\n2\r\nthree\r\n"
 
 
+async def test_an_edit_that_would_make_a_file_too_large_is_refused_before_its_content_is_made(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("e" * 1_000_000)
+    async with runtime(tmp_path) as made:
+        with peak_memory() as peak:
+            result = await edit(made, "a.txt", "e", "é" * 100, replace_all=True)
+        assert "the file would have 200,000,000 bytes; at most 1,048,576 are allowed" in result.text
+        assert await made.approvals.list("house") == []
+    assert peak() < 20_000_000
+
+
+async def test_the_size_after_an_edit_counts_bytes_and_may_be_exactly_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x\r\nx\r\n")
+    async with runtime(tmp_path, policy=AllowAll(), max_file_size_bytes=10) as made:
+        assert "would have 12 bytes" in (await edit(made, "a.txt", "x\n", "éé\n", replace_all=True)).text
+        assert (await edit(made, "a.txt", "x\n", "é\n", replace_all=True)).text == "Edited a.txt: 2 replacements."
+    assert (tmp_path / "a.txt").read_bytes() == "é\r\né\r\n".encode()
+
+
 # --- refusals ----------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +328,27 @@ async def test_a_long_difference_is_cut_and_still_belongs_to_this_change_only(tm
     assert first != second
     assert first.splitlines()[3:] == second.splitlines()[3:]
     assert re.search(r"\.\.\. 19,\d\d\d more lines of the difference are not shown$", first)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("".join(f"{n}\n" for n in range(60_000)), "".join(f"{n}x\n" for n in range(60_000))),
+        ("a\n" * 300_000, "b\n" * 300_000),
+        ("\0\n" * 100_000, "b\n" * 300_000),
+    ],
+    ids=["different lines", "equal lines", "not text"],
+)
+async def test_a_difference_of_very_many_lines_is_shown_with_little_memory(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    (tmp_path / "many.txt").write_text(before)
+    async with runtime(tmp_path) as made:
+        with peak_memory() as peak:
+            await write(made, "many.txt", after)
+        [approval] = await made.approvals.list("house")
+    assert len(approval.preview) < 60_000
+    assert peak() < 28_000_000
 
 
 async def test_a_file_that_is_too_large_to_compare_is_named_with_its_size(tmp_path: Path) -> None:

@@ -95,7 +95,8 @@ class Reviews:
 
     async def approve(self, person: Principal, key: str, *, digest: str, note: str = "") -> AuthoredTool:
         """Approves exactly the state with this digest, which is also the state by which the rules have judged the person."""
-        tool = await self._approvable(person, key)
+        tool = await self._seen(person, key)
+        self._check_approvable(tool, person)
         if tool.digest != digest:
             raise RequestError(
                 f"{tool.definition.name} is not what you read: its digest is {tool.digest}, not {digest[:64]}; read it again",
@@ -105,9 +106,14 @@ class Reviews:
         return await self._authorship.approve(person.tenant, tool.id, digest=digest, by=person, note=_checked(note))
 
     async def rollback(self, person: Principal, key: str, version: int, *, note: str = "") -> AuthoredTool:
-        """Puts an approved version back, and approves it again."""
-        tool = await self._approvable(person, key)
-        return await self._authorship.rollback(person.tenant, tool.id, version, by=person, note=_checked(note))
+        """Puts an approved version back, and approves it again. The rules judge the version and not the present state, because
+        only the version will run."""
+        tool = await self._seen(person, key)
+        earlier = await self._authorship.version(person.tenant, tool.id, version)
+        self._check_approvable(earlier, person)
+        return await self._authorship.rollback(
+            person.tenant, tool.id, version, digest=earlier.digest, by=person, note=_checked(note)
+        )
 
     async def reject(self, person: Principal, key: str, *, note: str = "") -> AuthoredTool:
         tool = await self._seen(person, key)
@@ -139,11 +145,9 @@ class Reviews:
     async def _seen(self, person: Principal, key: str) -> AuthoredTool:
         return (await self.show(person, key)).tool
 
-    async def _approvable(self, person: Principal, key: str) -> AuthoredTool:
-        tool = await self._seen(person, key)
+    def _check_approvable(self, tool: AuthoredTool, person: Principal) -> None:
         if objection := self.objection(tool, person):
             raise RequestError(objection, param="tool", code="may_not_approve")
-        return tool
 
     def _may_see(self, tool: AuthoredTool, person: Principal) -> bool:
         return _is_own(tool, person) or self._approvals.may_see(_question(tool), person)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -14,8 +15,10 @@ from toolcaddie.guards.secret_paths import SecretPaths
 
 MOST_ENTRIES = 200_000
 
-_NAMED_BY_CONTENT = ".git/objects"
-"""A folder whose files have digests as names. It is large, and no name in it says anything."""
+_OBJECTS = re.compile(r"(?:.*/)?\.git/objects/[0-9a-f]{2}", re.DOTALL)
+_OBJECT = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+"""Git's name of a file with an object, in a folder of `_OBJECTS`. There are thousands, and such a name says nothing, so it is not
+judged. Every other name there is, because a program could put any folder in the place of Git's."""
 _SETTLED_NS = 1_000_000_000
 """A folder that was changed within this time may change again without a new time stamp."""
 
@@ -97,17 +100,18 @@ class SecretWalk:
         secret_folders: list[str] = []
         secret_files: list[str] = []
         files: list[tuple[int, str]] = []
+        is_objects = _OBJECTS.fullmatch(inside) is not None
         with os.scandir(self.folder / inside) as entries:
             for number, entry in enumerate(entries):
                 if number > self.most:
                     break
                 path, is_folder = _joined(inside, entry.name), entry.is_dir(follow_symlinks=False)
-                is_secret = self.secrets.reason(f"{path}/" if is_folder else path) is not None
-                if is_secret:
+                is_object = is_objects and not is_folder and _OBJECT.fullmatch(entry.name) is not None
+                if not is_object and self.secrets.reason(f"{path}/" if is_folder else path) is not None:
                     (secret_folders if is_folder else secret_files).append(entry.name)
                 elif not is_folder:
                     files.append((entry.inode(), entry.name))
-                elif not path.endswith(_NAMED_BY_CONTENT):
+                else:
                     folders.append(entry.name)
         return _Listing(
             identity=identity, folders=folders, secret_folders=secret_folders, secret_files=secret_files, files=files

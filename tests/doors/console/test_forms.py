@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
+import aiohttp
 import pytest
+from yarl import URL
 
 from tests.doors.authoring import ANN, BOSS, reviewing, written
 from tests.doors.console.browser import HOME, browser
@@ -133,6 +136,39 @@ async def test_a_body_that_is_no_small_form_is_refused(tmp_path: Path) -> None:
             headers = {"origin": server.url, "content-type": kind}
             async with boss.web.post(url, data=body, headers=headers) as answer:
                 assert answer.status == status, body[:40]
+
+
+@pytest.mark.parametrize(
+    "query", ["next=%FF", "next=%ED%A0%80", "&".join(["a=1"] * 60), "%C3"], ids=["byte", "surrogate", "many", "half"]
+)
+async def test_an_address_that_cannot_be_read_is_refused_like_a_form_and_not_an_error_of_the_server(
+    tmp_path: Path, query: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with reviewing(tmp_path) as server, browser(server) as boss:
+        good = await boss.signs_in(BOSS)
+        for path in ("/console/sign-in", HOME):
+            async with boss.web.get(URL(f"{server.url}{path}?{query}", encoded=True)) as answer:
+                assert (answer.status, "The address cannot be read" in await answer.text()) == (400, True)
+                for name in ("content-security-policy", "x-frame-options", "cache-control"):
+                    assert answer.headers[name] == good.headers[name]
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+async def test_no_odd_text_in_a_path_cookie_or_field_is_an_error_of_the_server(tmp_path: Path) -> None:
+    async with reviewing(tmp_path) as server, browser(server) as boss:
+        tool = await written(server.service)
+        page = await boss.signs_in(BOSS, then=f"{HOME}/{tool.id}")
+        for text in ("\0", "\r\nx: y", "\u202e", "\U0001f4a9" * 500, "١", "²", "a" * 20_000):
+            for path in (f"{HOME}/{quote(text[:1_000], safe='')}", f"/console/{quote(text[:1_000], safe='')}"):
+                async with boss.web.get(URL(f"{server.url}{path}", encoded=True)) as answer:
+                    assert answer.status == 404, path
+            for verb in VERBS:
+                fields = {**page.forms()["approve"], "version": text, "note": text, "name": text, "scope": text}
+                if verb != "delete":
+                    assert (await boss.posts(f"{HOME}/{tool.id}/{verb}", fields)).status < 500, (verb, text)
+        for cookie in ("=;;=", "toolcaddie-session", "toolcaddie-session=a; toolcaddie-session=b", "toolcaddie-form=ü"):
+            async with aiohttp.request("GET", f"{server.url}/console/sign-in", headers={"cookie": cookie}) as answer:
+                assert answer.status == 200, cookie
 
 
 async def test_other_methods_are_refused(tmp_path: Path) -> None:

@@ -103,14 +103,14 @@ async def test_addresses_are_not_repeated_as_markup(tmp_path: Path) -> None:
 
 
 async def test_characters_that_nobody_sees_are_spelled_out_and_marked(tmp_path: Path) -> None:
-    hidden = "\u202e\u2066\u200b\u3164\u00ad\x1b\r\ufeff\U000e0041\u00a0\u2028"
+    hidden = "\u202e\u2066\u200b\u3164\u00ad\x1b\ufeff\U000e0041\u00a0\u2028"
     async with reviewing(tmp_path) as server, browser(server) as boss:
         tool = await written(server.service)
         (tmp_path / "tools" / tool.id / "tool.py").write_bytes(f"def run(text):\n    return '{hidden}'\n".encode())
         page = await boss.signs_in(BOSS, then=f"{HOME}/{tool.id}")
         assert not set(hidden) & set(page.html)
         marks = [mark.text() for mark in page.tree.css(".source .hidden-character")]
-        assert marks == [r"\u202e\u2066\u200b\u3164\xad\x1b\x0d\ufeff\U000e0041\xa0\u2028"]
+        assert marks == [r"\u202e\u2066\u200b\u3164\xad\x1b\ufeff\U000e0041\xa0\u2028"]
 
 
 async def test_no_page_may_run_load_or_be_framed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,17 @@ async def test_a_rollback_puts_the_approved_bytes_back_and_approves_them(tmp_pat
         await authorship.rollback("default", first.id, 3)
 
 
+async def test_a_rollback_with_a_digest_puts_back_only_what_its_reader_saw(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    tool = await approved(authorship)
+    seen = await authorship.version("default", tool.id, 1)
+    assert (seen.digest, seen.definition) == (tool.digest, tool.definition)
+    with pytest.raises(RequestError, match="is not what you read") as caught:
+        await authorship.rollback("default", tool.id, 1, digest="0" * 64)
+    assert caught.value.code == "changed"
+    assert (await authorship.rollback("default", tool.id, 1, digest=seen.digest)).digest == tool.digest
+
+
 async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path) -> None:
     authorship = service(tmp_path)
     tool = await approved(authorship)
@@ -167,6 +179,19 @@ async def test_a_version_whose_bytes_were_changed_is_not_put_back(tmp_path: Path
     with pytest.raises(RequestError, match="changed"):
         await authorship.rollback("default", tool.id, 1)
     assert (await authorship.show("default", tool.id)).tool.definition.source == COUNT
+
+
+async def test_a_difference_of_very_many_equal_lines_is_shown_soon(tmp_path: Path) -> None:
+    authorship = service(tmp_path)
+    source = f"{COUNT}{''.join(f'# {n % 100}' + chr(10) + f'# a{n}' + chr(10) for n in range(3_000))}"
+    tool = await authorship.create(a_tool("many_lines", source=source), ANN)
+    await authorship.approve("default", tool.id, digest=tool.digest)
+    (tmp_path / tool.id / "tool.py").write_text(source.replace("# a", "# b"))
+    began = time.process_time()
+    diff = await authorship.diff("default", tool.id)
+    assert "-# a2999\n" in diff
+    assert "+# b2999\n" in diff
+    assert time.process_time() - began < 5
 
 
 async def test_a_version_that_was_changed_to_hide_a_difference_is_not_compared(tmp_path: Path) -> None:

@@ -68,10 +68,7 @@ async def read_form(request: Request, receive: Receive) -> Mapping[str, str] | N
             raise RequestError(f"the form is larger than {_LONGEST_FORM:,} bytes", code="form_too_large")
         if not message.get("more_body"):
             break
-    try:
-        return fields_of(body.decode("ascii"))
-    except ValueError as error:
-        raise RequestError(f"the form cannot be read: {error}", code="wrong_form") from error
+    return fields_of(body, thing="the form")
 
 
 def _host(origin: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.console.sessions import Session
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -26,23 +27,27 @@ class Request:
     path: str
     headers: Mapping[bytes, bytes]
     raw_headers: tuple[tuple[bytes, bytes], ...]
-    query: Mapping[str, str]
+    query_string: bytes
     client: str | None
     is_secure: bool
     """True if it came over https, also to a proxy in front of the server."""
 
     @classmethod
     def of(cls, scope: MutableMapping[str, Any]) -> Request:
-        query = scope.get("query_string", b"").decode("latin-1")
         return cls(
             method=scope["method"],
             path=scope["path"],
             headers=dict(scope["headers"]),
             raw_headers=tuple((bytes(name), bytes(value)) for name, value in scope["headers"]),
-            query=fields_of(query),
+            query_string=scope.get("query_string", b""),
             client=scope["client"][0] if scope.get("client") else None,
             is_secure=scope.get("scheme") == "https",
         )
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The fields after the `?` of the address. Raises `RequestError`."""
+        return fields_of(self.query_string, thing="the address")
 
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)
@@ -79,6 +84,11 @@ class Visit:
         return self.session.person
 
 
-def fields_of(text: str) -> Mapping[str, str]:
-    """Returns the fields of a query or a form; of a repeated one, the last. Raises `ValueError`."""
-    return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+def fields_of(data: bytes, *, thing: str) -> Mapping[str, str]:
+    """Returns the fields of a query or a form; of a repeated one, the last. `thing`: what errors call it. Raises
+    `RequestError`."""
+    try:
+        text = data.decode("ascii")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"))
+    except ValueError as error:
+        raise RequestError(f"{thing} cannot be read: {error}", code="wrong_fields") from error

@@ -152,6 +152,10 @@ class Authorship:
         """Returns the unified diff from the state that was approved last to the present one; empty: there is none."""
         return await self._shelf.diff(await self._shelf.one(tenant, key))
 
+    async def version(self, tenant: str, key: str, number: int) -> AuthoredTool:
+        """Returns the tool as it would be after a rollback to an approved version."""
+        return (await self._earlier(tenant, key, number)).tool
+
     async def dry_run(self, tenant: str, key: str, arguments: Mapping[str, Any], *, digest: str = "") -> ToolResult:
         """Runs a tool of any status once in the sandbox, for its reader. `digest`: only if it is still the state with this
         digest. Refused in a sandbox that contains nothing."""
@@ -195,28 +199,17 @@ class Authorship:
         return await self._decide(entry, "revoked", by, note)
 
     async def rollback(
-        self, tenant: str, key: str, version: int, *, by: Principal | None = None, note: str = ""
+        self, tenant: str, key: str, version: int, *, digest: str = "", by: Principal | None = None, note: str = ""
     ) -> AuthoredTool:
-        """Puts the bytes of an approved version back, and approves them again."""
-        entry = await self._shelf.one(tenant, key)
-        known = {each.number: each for each in entry.tool.versions}
-        if entry.stored is None or version not in known:
-            numbers = ", ".join(map(str, known)) or "none"
-            raise RequestError(f"{entry.tool.definition.name} has no version {version}; it has {numbers}")
-        files = await asyncio.to_thread(self.folder.read_version, entry.tool.id, version)
-        if files.digest != known[version].digest:
-            raise RequestError(
-                f"version {version} of {entry.tool.definition.name} is not what was approved: its bytes were changed",
-                code="broken",
-            )
-        earlier = Entry(
-            tool=tool_of(entry.stored.record, files, definition_of(files, self.limits)),
-            files=files,
-            stored=entry.stored,
-        )
+        """Puts the bytes of an approved version back, and approves them again. `digest`: only if it is still the one of the
+        version."""
+        earlier = await self._earlier(tenant, key, version)
+        if digest:
+            _check_digest(earlier.tool, digest)
         _refuse(findings_of(earlier.tool.definition))
-        await self.records.claim(earlier.tool.definition.name, entry.stored.record)
-        await asyncio.to_thread(self.folder.replace, entry.tool.id, files)
+        assert earlier.stored is not None
+        await self.records.claim(earlier.tool.definition.name, earlier.stored.record)
+        await asyncio.to_thread(self.folder.replace, earlier.tool.id, earlier.files)
         return await self._approve(earlier, by, note or f"back to version {version}")
 
     async def rename(self, tenant: str, key: str, name: str, *, by: Principal | None = None) -> AuthoredTool:
@@ -252,6 +245,25 @@ class Authorship:
                 await self._publish(stored.record)
 
     # --- the parts of a decision -----------------------------------------------------------------------------------------
+
+    async def _earlier(self, tenant: str, key: str, version: int) -> Entry:
+        """Returns the tool with the bytes of an approved version."""
+        entry = await self._shelf.one(tenant, key)
+        known = {each.number: each for each in entry.tool.versions}
+        if entry.stored is None or version not in known:
+            numbers = ", ".join(map(str, known)) or "none"
+            raise RequestError(f"{entry.tool.definition.name} has no version {version}; it has {numbers}")
+        files = await asyncio.to_thread(self.folder.read_version, entry.tool.id, version)
+        if files.digest != known[version].digest:
+            raise RequestError(
+                f"version {version} of {entry.tool.definition.name} is not what was approved: its bytes were changed",
+                code="broken",
+            )
+        return Entry(
+            tool=tool_of(entry.stored.record, files, definition_of(files, self.limits)),
+            files=files,
+            stored=entry.stored,
+        )
 
     async def _approve(self, entry: Entry, by: Principal | None, note: str) -> AuthoredTool:
         definition = entry.tool.definition

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import msgspec
 
 from toolcaddie.tools.authored.values import Definition
+from toolcaddie.util.hunks import hunks
 
 
 def diff_of(before: Definition, now: Definition, number: int) -> str:
-    """Returns the unified diff of two states: their names, descriptions, schemas and scopes, then their sources. `number` is the
-    version of the earlier one."""
-    lines = difflib.unified_diff(_lines(before), _lines(now), f"version {number}", "now", lineterm="")
-    return "".join(f"{line}\n" for line in lines)
+    """Returns the unified diff of two states: their names, descriptions, schemas and scopes, then their sources; empty: there is
+    none. `number` is the version of the earlier one."""
+    lines = list(hunks(_lines(before), _lines(now)))
+    titles = [f"--- version {number}", "+++ now"] if lines else []
+    return "".join(f"{line}\n" for line in [*titles, *lines])
 
 
 def _lines(definition: Definition) -> Sequence[str]:

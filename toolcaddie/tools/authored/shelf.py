@@ -84,7 +84,7 @@ class Shelf:
             before = definition_of(files, self._limits)
         except RequestError as error:
             return f"version {last.number} cannot be compared: {error}\n"
-        return diff_of(before, entry.tool.definition, last.number)
+        return await asyncio.to_thread(diff_of, before, entry.tool.definition, last.number)
 
     def _entries(self, tenant: str, stored: Mapping[str, StoredRecord]) -> Sequence[Entry]:
         entry = (self._entry(tenant, tool_id, stored.get(tool_id)) for tool_id in self._folder.ids())

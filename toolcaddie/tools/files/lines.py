@@ -6,6 +6,8 @@ import codecs
 
 from toolcaddie.guards.paths import OpenedFile, PathError, read_up_to
 
+MOST_LINES = 50_000
+"""The largest number of lines that are shown at once: the number of an empty line is longer than the line."""
 _CHUNK = 1 << 20
 _MOST_SKIPPED = 1 << 30
 """The largest number of bytes before the first line that is shown."""
@@ -23,7 +25,7 @@ def numbered(file: OpenedFile, *, offset: int, limit: int | None, most: int) -> 
         if offset > 1:
             raise PathError(f"{file.path} has fewer than {offset} lines")
         return "[the file is empty]"
-    part = _first_lines(data, limit, most=most)
+    part = _first_lines(data, MOST_LINES if limit is None else min(limit, MOST_LINES), most=most)
     notes = _notes(part, offset, most=most) if len(part) < len(data) else []
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(part, final=len(part) == len(data))
     if "\ufffd" in text and "\ufffd".encode() not in part:
@@ -55,12 +57,12 @@ def _after(file: OpenedFile, lines: int) -> bytes:
     return b""
 
 
-def _first_lines(data: bytes, limit: int | None, *, most: int) -> bytes:
+def _first_lines(data: bytes, limit: int, *, most: int) -> bytes:
     """Returns the first lines that may be shown, whole ones if there is one."""
     if len(data) > most:
         data = data[:most]
         data = data[: data.rfind(b"\n") + 1] or data
-    if limit is None or data.count(b"\n") < limit:
+    if data.count(b"\n") < limit:
         return data
     return data[: len(data) - len(data.split(b"\n", limit)[limit])]
 

@@ -24,6 +24,7 @@ from toolcaddie.sources.functions.threads import Threads
 from toolcaddie.tools.files.diffs import unified
 from toolcaddie.tools.files.edits import edited
 from toolcaddie.tools.files.lines import numbered
+from toolcaddie.tools.files.sizes import check_size, encoded
 
 MEGABYTE = 1_048_576
 
@@ -147,8 +148,8 @@ class FileTools:
         folder = self.folders(context.principal).writing
         try:
             before = self._existing(folder, path)
-            after, count = edited(path, before, old_text, new_text, replace_all=replace_all)
-            real = folder.replace(path, self._limited(after), before=before)
+            after, count = edited(path, before, old_text, new_text, replace_all=replace_all, most=self.most)
+            real = folder.replace(path, after, before=before)
         except PathError as error:
             return failed(_printable(str(error)))
         return ToolResult(content=f"Edited {real}: {count} replacement{'s' * (count > 1)}.")
@@ -189,8 +190,8 @@ class FileTools:
         self, folders: Folders, path: str, old_text: str, new_text: str, replace_all: bool = False
     ) -> Assessment:
         before = self._existing(folders.writing, path)
-        after, _ = edited(path, before, old_text, new_text, replace_all=replace_all)
-        return Assessment(preview=unified(path, before, self._limited(after)))
+        after, _ = edited(path, before, old_text, new_text, replace_all=replace_all, most=self.most)
+        return Assessment(preview=unified(path, before, after))
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -219,14 +220,10 @@ class FileTools:
         raise ChangedFileError(f"{path} is changed by others all the time, so nothing could be appended; try again")
 
     def _encoded(self, content: str) -> bytes:
-        try:
-            return self._limited(content.encode())
-        except UnicodeEncodeError as error:
-            raise PathError("the content has half of a surrogate pair, which no file can hold") from error
+        return self._limited(encoded(content, called="the content"))
 
     def _limited(self, data: bytes) -> bytes:
-        if len(data) > self.most:
-            raise PathError(f"the file would have {len(data):,} bytes; at most {self.most:,} are allowed")
+        check_size(len(data), most=self.most)
         return data
 
 
