@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -241,6 +243,35 @@ async def test_the_source_judges_again_when_it_runs_a_call(tmp_path: Path) -> No
         (box.folder / "a").write_text("x")
         await box.source.call_tool(tool, {"command": "xxd a b"}, context())
         assert not (box.folder / "b").exists()
+
+
+async def test_a_line_that_is_too_long_to_judge_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async with rig(tmp_path) as box:
+        tool = box.source.tools()[0]
+        refused = await box.source.call_tool(tool, {"command": "echo " + "x" * 40_000}, context())
+        assert refused.is_error
+        assert (await box.source.assess(tool, {"command": "echo " + "x" * 40_000}, context())).refusal == (
+            "the command has 40,005 characters, and at most 32,768 are read; write a long script to a file"
+        )
+
+
+async def test_lines_that_are_judged_for_long_leave_the_threads_of_other_work_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def slow(command: str) -> str:
+        assert not command.startswith("slow") or goes_on.wait(20)
+        return ""
+
+    monkeypatch.setattr("toolcaddie.tools.commands.plans.forbidden", slow)
+    async with rig(tmp_path) as box:
+        calls = [asyncio.create_task(box.exec(f"slow {number}")) for number in range(20)]
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(len, "work") == 4
+            assert (await box.exec("echo done")).success
+        goes_on.set()
+        await asyncio.gather(*calls)
 
 
 @pytest.mark.proves("R002-107")

@@ -27,14 +27,21 @@ def doubt(command: str) -> str:
         script = read(command)
     except UnreadableError as error:
         return f"it cannot be understood: {error}"
+    if len(script.commands) > _MOST:
+        return f"it has more than {_MOST} commands"
     if not any(each.words for each in script.commands):
         return "it names no program"
     for name in script.variables:
         if _VARIABLE.fullmatch(name) is None:
             return f"it sets the variable {name}"
-    return next((reason for each in script.commands if (reason := _command_doubt(each))), "")
+    try:
+        return next((reason for each in script.commands if (reason := _command_doubt(each))), "")
+    except RecursionError:
+        return "it has too many programs that run each other"
 
 
+_MOST = 500
+"""Commands of one line that are judged."""
 _VARIABLE = re.compile(r"[a-z][a-z0-9_]*|[A-Z]")
 """Variables that no program and no shell reads by itself."""
 _HARMLESS_VARIABLE = re.compile(

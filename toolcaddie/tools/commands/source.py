@@ -3,10 +3,10 @@ background."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
@@ -24,8 +24,9 @@ from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Command, Egress, Sandbox, SandboxLimits
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
 from toolcaddie.tools.commands.patterns import Patterns
-from toolcaddie.tools.commands.plans import READING, Plan, Refusal, Rules, planned
+from toolcaddie.tools.commands.plans import LONGEST, READING, Plan, Refusal, Rules, planned
 from toolcaddie.tools.commands.processing import Action, acted, described
 from toolcaddie.tools.commands.results import result_of
 from toolcaddie.tools.commands.sessions import Owner, Sessions
@@ -35,8 +36,6 @@ _GRACE = 2.0
 """Seconds between the timeout of a command and that of the tool, in which the command is killed and its output read."""
 _LAST = 0.5
 """The part of that which is kept free when a call has less time than the settings give it."""
-_LONGEST = 32_768
-"""Characters of a command line."""
 
 
 _CATEGORY = Category(
@@ -86,6 +85,8 @@ class Commands(FunctionSource):
         self._settings = settings
         self._sessions = sessions
         self._parts = parts
+        self._judging: Threads[Plan | Refusal] = Threads()
+        self._looking: Threads[tuple[Path, tuple[str, ...]]] = Threads()
         super().__init__(
             "exec",
             [
@@ -130,7 +131,7 @@ class Commands(FunctionSource):
 
     async def _exec(
         self,
-        command: Annotated[str, Field(max_length=_LONGEST)],
+        command: Annotated[str, Field(max_length=LONGEST)],
         context: RunContext,
         workdir: str = ".",
         background: bool = False,
@@ -153,22 +154,29 @@ class Commands(FunctionSource):
             return failed(f"Not allowed: {plan.reason}.", "denied")
         try:
             return await (self._started(plan, context) if background else self._ran(plan, context))
-        except (SandboxError, TooManyFilesError) as error:
+        except (SandboxError, TooManyFilesError, TooManyHangingError) as error:
             return failed(f"The command did not run: {error}")
 
     async def _planned(
         self, command: str, workdir: str, background: bool, write: bool, context: RunContext
     ) -> Plan | Refusal:
-        return await asyncio.to_thread(
-            planned,
-            command,
-            workdir,
-            background=background,
-            write=write,
-            rules=self._rules,
-            base=await asyncio.to_thread(self._spaces.of, context.principal),
-            holds=self._sandbox.holds,
-        )
+        """Returns the plan. It is made in a thread of its own kind, so that many long lines at once delay only each other."""
+
+        def plan() -> Plan | Refusal:
+            return planned(
+                command,
+                workdir,
+                background=background,
+                write=write,
+                rules=self._rules,
+                base=self._spaces.of(context.principal),
+                holds=self._sandbox.holds,
+            )
+
+        try:
+            return await self._judging.run(plan)
+        except TooManyHangingError as error:
+            return Refusal(reason=f"too many commands are being judged: {error}; try again later")
 
     async def _assess_exec(self, arguments: Mapping[str, Any], context: RunContext) -> Assessment:
         plan = await self._planned(
@@ -208,7 +216,7 @@ class Commands(FunctionSource):
 
     async def _command(self, plan: Plan, context: RunContext, seconds: float, *, stdin: bytes | None) -> Command:
         """Returns what the sandbox runs. Raises `TooManyFilesError` if the secrets of the work folder cannot be found."""
-        work, hidden = await asyncio.to_thread(self._work, plan, context)
+        work, hidden = await self._looking.run(partial(self._work, plan, context))
         return Command(
             argv=(shell(), "-c", plan.command),
             work=work,
