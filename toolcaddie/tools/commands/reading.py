@@ -11,9 +11,10 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from toolcaddie.tools.commands.awk import awk_doubt
 from toolcaddie.tools.commands.git import git_doubt
 from toolcaddie.tools.commands.programs import known_programs, listed_doubt
-from toolcaddie.tools.commands.scripts import awk_doubt, sed_doubt
+from toolcaddie.tools.commands.sed import sed_doubt
 from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read, shell
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -200,6 +201,14 @@ def _printf(arguments: Sequence[Word]) -> str:
     return ""
 
 
+def _awk(arguments: Sequence[Word]) -> str:
+    return awk_doubt([(word.text, word.is_plain) for word in arguments])
+
+
+def _sed(arguments: Sequence[Word]) -> str:
+    return sed_doubt([(word.text, word.is_plain) for word in arguments])
+
+
 def _tee(arguments: Sequence[Word]) -> str:
     rest = _after_options(arguments, r"-[aip]+|--append|--ignore-interrupts")
     if rest is None or any(not word.is_plain or word.text not in _NOWHERE for word in rest):
@@ -234,18 +243,18 @@ def _ip(arguments: Sequence[Word]) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[Sequence[Word]], str]] = {
-    "awk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "awk": _awk,
     "command": _command,
     "env": _env,
     "find": _find,
-    "gawk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "gawk": _awk,
     "git": lambda arguments: git_doubt([word.text for word in arguments]),
     "ip": _ip,
-    "mawk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "mawk": _awk,
     "nice": _run_by("nice", r"-\d+|-n-?\d+|--adjustment=-?\d+", with_value="-n|--adjustment"),
     "printf": _printf,
     "read": _read_builtin,
-    "sed": lambda arguments: sed_doubt([word.text for word in arguments]),
+    "sed": _sed,
     "set": _set_builtin,
     "stdbuf": _run_by("stdbuf", r"-[ioe](0|L|\d+\w?)", with_value="-[ioe]"),
     "tar": _tar,
