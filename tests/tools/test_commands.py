@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.testing import ScriptedProvider
 from toolcaddie.testing.part_contracts.subject import context
+from toolcaddie.util.replacing import replace
 
 pytestmark = [
     pytest.mark.anyio,
@@ -112,6 +114,27 @@ def test_the_settings_have_the_defaults_of_the_source_framework() -> None:
     assert (settings.timeout, settings.max_output_length) == (30, 10_000)
     assert (settings.max_sessions, settings.finished_ttl, settings.max_output_chars) == (10, 600, 200_000)
     assert (settings.workdir, settings.allowed_patterns, settings.denied_patterns) == ("workspace", (), ())
+
+
+async def test_a_command_that_waits_for_its_turn_too_long_says_so_and_does_not_run(tmp_path: Path) -> None:
+    async with rig(tmp_path, max_commands=1, timeout=20) as box:
+        os.mkfifo(box.folder / "up")
+        first = asyncio.create_task(box.exec("echo > up; sleep 60"))
+        await asyncio.to_thread((box.folder / "up").read_text)
+        context_of_late = replace(context(), deadline=time.monotonic() + 1)
+        late = await box.source.call_tool(box.source.tools()[0], {"command": "touch late"}, context_of_late)
+        assert late.is_error
+        assert "did not run" in late.text
+        assert not (box.folder / "late").exists()
+        first.cancel()
+        await asyncio.wait({first})
+        assert (await box.exec("echo done")).success
+
+
+async def test_no_more_commands_run_at_once_than_may(tmp_path: Path) -> None:
+    async with rig(tmp_path, max_commands=1, timeout=20) as box:
+        results = await asyncio.gather(*(box.exec("mkdir lock && ls && rmdir lock") for _ in range(10)))
+        assert [result.text for result in results if not result.success] == []
 
 
 # --- where it runs ----------------------------------------------------------------------------------------------------

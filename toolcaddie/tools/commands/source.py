@@ -29,8 +29,9 @@ from toolcaddie.tools.commands.patterns import Patterns
 from toolcaddie.tools.commands.plans import LONGEST, READING, Plan, Refusal, Rules, planned
 from toolcaddie.tools.commands.processing import Action, acted, described
 from toolcaddie.tools.commands.results import result_of
-from toolcaddie.tools.commands.sessions import Owner, Sessions
+from toolcaddie.tools.commands.sessions import Owner, Sessions, caller_of
 from toolcaddie.tools.commands.shell import shell
+from toolcaddie.tools.commands.turns import Turns
 
 _GRACE = 2.0
 """Seconds between the timeout of a command and that of the tool, in which the command is killed and its output read."""
@@ -79,11 +80,14 @@ class _Settings:
 class Commands(FunctionSource):
     """Tools that run commands in the sandbox. It must be open to run any; closing it kills the commands in the background."""
 
-    def __init__(self, spaces: Workspaces, rules: Rules, settings: _Settings, sessions: Sessions, parts: Parts) -> None:
+    def __init__(
+        self, spaces: Workspaces, rules: Rules, settings: _Settings, sessions: Sessions, turns: Turns, parts: Parts
+    ) -> None:
         self._spaces = spaces
         self._rules = rules
         self._settings = settings
         self._sessions = sessions
+        self._turns = turns
         self._parts = parts
         self._judging: Threads[Plan | Refusal] = Threads()
         self._looking: Threads[tuple[Path, tuple[str, ...]]] = Threads()
@@ -196,7 +200,18 @@ class Commands(FunctionSource):
         seconds = self._settings.timeout
         if context.deadline is not None:
             seconds = max(0.1, min(seconds, context.deadline - time.monotonic() - _LAST))
-        outcome = await self._sandbox.run(await self._command(plan, context, seconds, stdin=b""))
+        ends = time.monotonic() + seconds
+        caller = caller_of(owner_of(context))
+        if not await self._turns.take(caller, seconds):
+            return failed(
+                f"The command did not run: as many commands as may run at once ran for all of its {seconds:g} seconds. "
+                "Try again later."
+            )
+        try:
+            command = await self._command(plan, context, max(0.1, ends - time.monotonic()), stdin=b"")
+            outcome = await self._sandbox.run(command)
+        finally:
+            self._turns.give_back(caller)
         return result_of(outcome, plan, seconds=seconds, characters=self._settings.max_output_length)
 
     async def _started(self, plan: Plan, context: RunContext) -> ToolResult:
@@ -305,6 +320,7 @@ def commands(
     folder_per: tuple[Per, ...] = (),
     egress: tuple[str, ...] = (),
     session_seconds: Seconds = 3_600.0,
+    max_commands: Positive = 8,
     max_sessions: Positive = 10,
     finished_ttl: Seconds = 600.0,
     max_output_chars: Positive = 200_000,
@@ -324,5 +340,6 @@ def commands(
             limits=SandboxLimits(**given),
         ),
         Sessions(most=max_sessions, finished_ttl=finished_ttl, output_chars=max_output_chars),
+        Turns(max_commands),
         parts,
     )
