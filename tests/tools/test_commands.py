@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -28,6 +29,14 @@ pytestmark = [
 ]
 
 BOTH = pytest.mark.parametrize("kind", ["plain", "wall"])
+
+
+def repository(folder: Path) -> Path:
+    """Makes a work folder a repository with one commit. Returns the folder of its branches."""
+    author = ("-c", "user.name=ann", "-c", "user.email=ann@example.com")
+    for arguments in (("init", "-q", "-b", "old"), (*author, "commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    return folder / ".git" / "refs" / "heads"
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
@@ -181,10 +190,11 @@ async def test_a_line_that_only_reads_runs_unasked_and_can_write_nothing(tmp_pat
     async with rig(tmp_path, "wall") as box:
         (box.folder / "a").write_text("content\n")
         assert (await box.exec("cat a | wc -l")).structured["stdout"] == "1\n"
-        refused = await box.exec("xxd a b; git branch new")
+        heads = repository(box.folder)
+        refused = await box.exec("git branch new")
         assert box.previews == []
         assert refused.is_error
-        assert [path.name for path in box.folder.iterdir()] == ["a"]
+        assert [path.name for path in heads.iterdir()] == ["old"]
 
 
 async def test_after_untrusted_output_reading_still_runs_unasked_and_writing_is_still_asked_about(
@@ -263,9 +273,9 @@ async def test_the_source_judges_again_when_it_runs_a_call(tmp_path: Path) -> No
         tool = box.source.tools()[0]
         refused = await box.source.call_tool(tool, {"command": "rm -rf /"}, context())
         assert refused.error == "denied"
-        (box.folder / "a").write_text("x")
-        await box.source.call_tool(tool, {"command": "xxd a b"}, context())
-        assert not (box.folder / "b").exists()
+        heads = repository(box.folder)
+        await box.source.call_tool(tool, {"command": "git branch new"}, context())
+        assert [path.name for path in heads.iterdir()] == ["old"]
 
 
 async def test_a_line_that_is_too_long_to_judge_is_refused_with_the_reason(tmp_path: Path) -> None:
