@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.testing import ScriptedProvider
 from toolcaddie.testing.part_contracts.subject import context
+from toolcaddie.util.replacing import replace
 
 pytestmark = [
     pytest.mark.anyio,
@@ -24,6 +29,14 @@ pytestmark = [
 ]
 
 BOTH = pytest.mark.parametrize("kind", ["plain", "wall"])
+
+
+def repository(folder: Path) -> Path:
+    """Makes a work folder a repository with one commit. Returns the folder of its branches."""
+    author = ("-c", "user.name=ann", "-c", "user.email=ann@example.com")
+    for arguments in (("init", "-q", "-b", "old"), (*author, "commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+    return folder / ".git" / "refs" / "heads"
 
 
 # --- the result -------------------------------------------------------------------------------------------------------
@@ -112,6 +125,27 @@ def test_the_settings_have_the_defaults_of_the_source_framework() -> None:
     assert (settings.workdir, settings.allowed_patterns, settings.denied_patterns) == ("workspace", (), ())
 
 
+async def test_a_command_that_waits_for_its_turn_too_long_says_so_and_does_not_run(tmp_path: Path) -> None:
+    async with rig(tmp_path, max_commands=1, timeout=20) as box:
+        os.mkfifo(box.folder / "up")
+        first = asyncio.create_task(box.exec("echo > up; sleep 60"))
+        await asyncio.to_thread((box.folder / "up").read_text)
+        context_of_late = replace(context(), deadline=time.monotonic() + 1)
+        late = await box.source.call_tool(box.source.tools()[0], {"command": "touch late"}, context_of_late)
+        assert late.is_error
+        assert "did not run" in late.text
+        assert not (box.folder / "late").exists()
+        first.cancel()
+        await asyncio.wait({first})
+        assert (await box.exec("echo done")).success
+
+
+async def test_no_more_commands_run_at_once_than_may(tmp_path: Path) -> None:
+    async with rig(tmp_path, max_commands=1, timeout=20) as box:
+        results = await asyncio.gather(*(box.exec("mkdir lock && ls && rmdir lock") for _ in range(10)))
+        assert [result.text for result in results if not result.success] == []
+
+
 # --- where it runs ----------------------------------------------------------------------------------------------------
 
 
@@ -156,10 +190,11 @@ async def test_a_line_that_only_reads_runs_unasked_and_can_write_nothing(tmp_pat
     async with rig(tmp_path, "wall") as box:
         (box.folder / "a").write_text("content\n")
         assert (await box.exec("cat a | wc -l")).structured["stdout"] == "1\n"
-        refused = await box.exec("xxd a b; git branch new")
+        heads = repository(box.folder)
+        refused = await box.exec("git branch new")
         assert box.previews == []
         assert refused.is_error
-        assert [path.name for path in box.folder.iterdir()] == ["a"]
+        assert [path.name for path in heads.iterdir()] == ["old"]
 
 
 async def test_after_untrusted_output_reading_still_runs_unasked_and_writing_is_still_asked_about(
@@ -238,9 +273,38 @@ async def test_the_source_judges_again_when_it_runs_a_call(tmp_path: Path) -> No
         tool = box.source.tools()[0]
         refused = await box.source.call_tool(tool, {"command": "rm -rf /"}, context())
         assert refused.error == "denied"
-        (box.folder / "a").write_text("x")
-        await box.source.call_tool(tool, {"command": "xxd a b"}, context())
-        assert not (box.folder / "b").exists()
+        heads = repository(box.folder)
+        await box.source.call_tool(tool, {"command": "git branch new"}, context())
+        assert [path.name for path in heads.iterdir()] == ["old"]
+
+
+async def test_a_line_that_is_too_long_to_judge_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async with rig(tmp_path) as box:
+        tool = box.source.tools()[0]
+        refused = await box.source.call_tool(tool, {"command": "echo " + "x" * 40_000}, context())
+        assert refused.is_error
+        assert (await box.source.assess(tool, {"command": "echo " + "x" * 40_000}, context())).refusal == (
+            "the command has 40,005 characters, and at most 32,768 are read; write a long script to a file"
+        )
+
+
+async def test_lines_that_are_judged_for_long_leave_the_threads_of_other_work_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def slow(command: str) -> str:
+        assert not command.startswith("slow") or goes_on.wait(20)
+        return ""
+
+    monkeypatch.setattr("toolcaddie.tools.commands.plans.forbidden", slow)
+    async with rig(tmp_path) as box:
+        calls = [asyncio.create_task(box.exec(f"slow {number}")) for number in range(20)]
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(len, "work") == 4
+            assert (await box.exec("echo done")).success
+        goes_on.set()
+        await asyncio.gather(*calls)
 
 
 @pytest.mark.proves("R002-107")

@@ -239,3 +239,39 @@ def test_no_line_takes_long_to_judge(seed: str) -> None:
         forbidden(line)
         doubt(line)
     assert time.perf_counter() - began < 5
+
+
+HOSTILE_LINES = (
+    "A=" + "x" * 16_000 + ";echo " + "$A" * 8_000,
+    "A=" + "x" * 2_000 + ";sh -c '" + "$A " * 900 + "'",
+    "A='$(echo $A $A)';" + "sh -c '$A$A$A'" * 100,
+    "${IFS" * 6_000,
+    "chmod " + "augo" * 8_000,
+    "echo " + '"$(echo ' * 3_000,
+    ";x" * 16_000,
+    "env " * 8_000,
+    "timeout 5 " * 3_200,
+    "find " + "-exec ls ; " * 2_900,
+    "a" * 32_000,
+    "echo " + "[[ " * 10_000,
+    "for x in a; do echo " + "$((1))" * 5_000 + "; done",
+    "awk '" + "/[" * 16_000 + "'",
+    "sed '" + "/" * 32_000 + "'",
+)
+
+
+@pytest.mark.parametrize("command", HOSTILE_LINES, ids=lambda command: command[:12])
+def test_the_longest_lines_are_judged_in_a_moment(command: str) -> None:
+    began = time.process_time()
+    forbidden(command)
+    doubt(command)
+    for patterns in (Patterns(denied=["zzz"]), Patterns(allowed=["zzz"])):
+        patterns.refusal(command)
+    assert time.process_time() - began < 5
+
+
+def test_a_line_whose_variables_stand_for_far_more_text_than_it_has_is_refused() -> None:
+    command = "A=" + "x" * 500 + "; echo " + "$A" * 100
+    assert "far more text" in forbidden(command)
+    assert "far more text" in Patterns(denied=["zzz"]).refusal(command)
+    assert forbidden("D=/var/log/app; ls $D; cat $D/a $D/b $D/c") == ""

@@ -184,6 +184,46 @@ async def test_ten_sessions_may_run_and_the_eleventh_is_refused(tmp_path: Path) 
         assert [result.success for result in started].count(True) == 10
 
 
+async def test_the_sessions_of_one_tenant_leave_room_for_those_of_another(tmp_path: Path) -> None:
+    async with rig(tmp_path, max_sessions=2) as box:
+        eve, bob = ({"principal": Principal(id=name, tenant=name)} for name in ("eve", "bob"))
+        for _ in range(2):
+            assert (await box.exec("sleep 1001", background=True, options=eve)).success
+        assert (await box.exec("sleep 1001", background=True, options={**eve, "conversation": "other"})).is_error
+        assert (await box.exec("sleep 1001", background=True, options=bob)).success
+
+
+async def test_a_tenant_with_many_people_takes_no_more_than_its_share_of_all_sessions() -> None:
+    sessions = Sessions(most=1, finished_ttl=600, output_chars=100)
+
+    async def start(tenant: str, person: int) -> bool:
+        owner = (tenant, "", "person", str(person))
+        command = Command(argv=("true",))
+        return await sessions.start(owner, "true", Lasting(), command, only_reads=True) is not None  # type: ignore[arg-type]
+
+    assert [await start("eve", number) for number in range(9)] == [True] * 8 + [False]
+    assert [await start("bob", number) for number in range(5)] == [True] * 4 + [False]
+    assert await start("ann", 1)
+    await sessions.close()
+
+
+async def test_the_finished_sessions_of_one_caller_push_out_no_others() -> None:
+    sessions = Sessions(most=10_000, finished_ttl=600, output_chars=100)
+    counts = {}
+    for tenant, people, each in (("bob", 1, 3), ("eve", 10, 60)):
+        for person in range(people):
+            owner = (tenant, "", "person", str(person))
+            for _ in range(each):
+                session = await sessions.start(owner, "true", Done(), Command(argv=("true",)), only_reads=True)  # type: ignore[arg-type]
+                assert session is not None
+                assert session.watch is not None
+                await session.watch
+            counts[owner] = len(sessions.of(owner))
+    assert counts["bob", "", "person", "0"] == len(sessions.of(("bob", "", "person", "0"))) == 3
+    assert counts["eve", "", "person", "0"] == 50
+    assert sum(len(sessions.of(owner)) for owner in counts) == 400
+
+
 async def test_a_session_ends_after_its_longest_time(tmp_path: Path) -> None:
     async with rig(tmp_path, session_seconds=0.2) as box:
         state = await box.finished(await box.start("sleep 1001"))
@@ -204,6 +244,24 @@ class Done:
         return Outcome(
             exit_code=0, stdout=b"", stderr=b"", stdout_bytes=0, stderr_bytes=0, ending="exited", seconds=0.0
         )
+
+
+class Lasting(Done):
+    """A sandbox whose commands run until they are killed."""
+
+    async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
+        running = Lasting()
+        running.ended = asyncio.Event()
+        return running
+
+    async def wait(self) -> Outcome:
+        await self.ended.wait()
+        return await super().wait()
+
+    async def kill(self) -> None:
+        self.ended.set()
+
+    ended: asyncio.Event
 
 
 @pytest.mark.proves("R002-51")

@@ -46,6 +46,14 @@ SHOWN = {
     "attribute by pieces": "name = '__' + value\nreturn getattr(value, name, None)",
     "attribute by a number of a letter": "return getattr(value, chr(95) * 2 + 'class')",
     "attribute by a joined name": "return getattr(value, ''.join(['__', 'class', '__']))",
+    "attribute by a function under another name": "get = getattr\nreturn get(value, 'name')",
+    "attribute by a function that is handed on": "return list(map(getattr, [value], ['name']))",
+    "attribute by a function as a default": "return (lambda get=getattr: get(value, 'name'))()",
+    "attribute by a function in a list": "return [setattr][0](value, 'name', 1)",
+    "module in a harmless one": "import json\nreturn json.codecs.open(value)",
+    "module from a harmless one": "from json import codecs\nreturn codecs.open(value)",
+    "module in a harmless one by its name": "import json\nreturn getattr(json, 'codecs').open(value)",
+    "code by a type hint": "import typing\nreturn typing.get_type_hints(value)",
     "attribute by a format": "return '{0.__class__}'.format(value)",
     "attribute by a format from elsewhere": "return value.format(value)",
     "attribute by a map of formats": "return '{a.b}'.format_map(value)",
@@ -92,6 +100,7 @@ def test_what_is_nested_too_deeply_to_be_read_is_refused() -> None:
 
 
 ORDINARY = {
+    "part of a package": "import json\ntry:\n    return json.loads(value)\nexcept json.decoder.JSONDecodeError:\n    return None",
     "words": "return {word: value.count(word) for word in value.split()}",
     "numbers": "import math\nreturn round(math.sqrt(float(value)) * 100) / 100",
     "dates": "from datetime import date\nreturn (date.fromisoformat(value) - date(2026, 1, 1)).days",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from toolcaddie.tools.commands.spellings import commands_in
+from toolcaddie.tools.commands.spellings import TooMuchTextError, commands_in
 
 
 def forbidden(command: str) -> str:
@@ -18,6 +18,13 @@ def forbidden(command: str) -> str:
     dense = re.sub(r"\s+", "", command)
     if any(bomb.search(dense) for bomb in _FORK_BOMBS) or _FORK_WORDS.search(" ".join(command.split())):
         return "it starts copies of itself without end (a fork bomb)"
+    try:
+        return _of_commands(command)
+    except TooMuchTextError as error:
+        return str(error)
+
+
+def _of_commands(command: str) -> str:
     for words in commands_in(command):
         program, arguments = words[0], words[1:]
         check = _CHECKS.get(program) or (_formats if _FORMATS.fullmatch(program) else None)
@@ -38,6 +45,8 @@ _FORK_WORDS = re.compile(
     r"\bfork ?(?:\( ?\))? ?while fork\b|\bwhile ?(?:\(? ?(?:1|True|true) ?\)?)? ?[:{]? ?(?:\w{1,30}\.)?fork\b|\bloop ?\{ ?fork\b"
 )
 """Programs of perl, Python and Ruby, with single spaces."""
+_LONGEST_MODE = 64
+"""Characters of permissions, such as `ug+rw`."""
 _FORMATS = re.compile(r"mkfs(?:\.\w+)?|mke2fs|mkswap|mkdosfs|mkntfs|newfs(?:_\w+)?|wipefs|blkdiscard|sgdisk|sfdisk")
 _DEVICES = re.compile(
     r"/dev/(?!null$|zero$|full$|random$|urandom$|tty$|stdout$|stderr$|stdin$|fd/|pts/|shm/)\S+|/proc/sysrq-trigger"
@@ -74,6 +83,7 @@ def _permissions(arguments: Sequence[str]) -> str:
     opens = any(
         re.fullmatch(r"[0-7]?[0-7]{0,2}[2367]|[augo]*[oa][augo]*[+=][rwxXst]*w[rwxXst]*|[+=][rwxXst]*w[rwxXst]*", word)
         for word in arguments
+        if len(word) <= _LONGEST_MODE
     )
     recursive = "R" in short or any(word.startswith("--rec") for word in long)
     if (opens or recursive) and any(map(_is_root, arguments)):

@@ -26,7 +26,7 @@ def git_doubt(arguments: Sequence[str]) -> str:
     operands = [word for word in rest if not word.startswith("-")]
     for option in options:
         name = option.partition("=")[0]
-        if name in _RUNS_OR_WRITES or (command == "grep" and re.match(r"-O|--open", name)):
+        if _runs_or_writes(name) or re.match(_RUNS.get(command, "$."), name):
             return f"git {command} {name} writes a file or runs a program"
     if command in known_programs().git or _SHOWS.fullmatch(command):
         return ""
@@ -34,6 +34,17 @@ def git_doubt(arguments: Sequence[str]) -> str:
     return f"git {command} may change something" if check is None else check(options, operands)
 
 
+def _runs_or_writes(option: str) -> bool:
+    """Returns whether an option, or a beginning of it that git takes for it, writes a file or runs a program."""
+    if option in ("-x", "--textconv", "--filters"):
+        return True
+    if len(option) <= len("--") or option == "--text":
+        return False
+    return any(each.startswith(option) for each in _RUNS_OR_WRITES)
+
+
+_RUNS: Mapping[str, str] = {"grep": r"-\w*O", "difftool": r"-\w*x", "branch": "--ed|--e$"}
+"""Patterns of further such options of a sub-command."""
 _HARMLESS = frozenset(
     ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects", "--bare")
 )
@@ -41,7 +52,6 @@ _RUNS_OR_WRITES = frozenset(
     (
         "--output",
         "--ext-diff",
-        "-x",
         "--extcmd",
         "--open-files-in-pager",
         "--exec",

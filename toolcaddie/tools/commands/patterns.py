@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.tools.commands.shell import SimpleCommand, UnreadableError, read
-from toolcaddie.tools.commands.spellings import commands_in
+from toolcaddie.tools.commands.spellings import TooMuchTextError, commands_in
 
 
 class Patterns:
@@ -24,11 +24,18 @@ class Patterns:
 
     def refusal(self, command: str) -> str:
         """Returns the reason why the patterns refuse a command line; empty: they do not."""
-        for text in (command, *(" ".join(words) for words in commands_in(command))) if self._denied else ():
+        return self._denial(command) or (self._unmatched(command) if self._allowed else "")
+
+    def _denial(self, command: str) -> str:
+        try:
+            texts = (command, *(" ".join(words) for words in commands_in(command))) if self._denied else ()
+        except TooMuchTextError as error:
+            return f"the operator denies certain commands, and this line cannot be searched for them: {error}"
+        for text in texts:
             for pattern in self._denied:
                 if pattern.search(text):
                     return f"the operator denies commands that match {pattern.pattern!r}"
-        return self._unmatched(command) if self._allowed else ""
+        return ""
 
     def _unmatched(self, command: str) -> str:
         try:

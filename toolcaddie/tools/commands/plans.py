@@ -16,6 +16,8 @@ READING = ToolAnnotations(read_only=True, destructive=False, open_world=False)
 """Annotations of a call that only reads."""
 
 
+LONGEST = 32_768
+"""Characters of a command line. Judging it takes time in proportion to them."""
 _DOUBT_CHARACTERS = 200
 """The longest reason in a preview. A reason quotes the command."""
 
@@ -86,6 +88,10 @@ def planned(
     folder = _folder(workdir, base)
     if folder is None:
         return Refusal(reason=f"the folder {workdir!r} is not inside the work folder; name one relative to it")
+    if len(command) > LONGEST:
+        return Refusal(
+            reason=f"the command has {len(command):,} characters, and at most {LONGEST:,} are read; write a long script to a file"
+        )
     if "\0" in command or not command.strip():
         return Refusal(reason="the command is empty or contains the character U+0000")
     if reason := forbidden(command):

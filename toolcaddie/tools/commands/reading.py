@@ -10,11 +10,13 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+from toolcaddie.tools.commands.awk import awk_doubt
 from toolcaddie.tools.commands.git import git_doubt
 from toolcaddie.tools.commands.programs import known_programs, listed_doubt
-from toolcaddie.tools.commands.scripts import awk_doubt, sed_doubt
-from toolcaddie.tools.commands.shell import Redirection, SimpleCommand, UnreadableError, Word, read, shell
+from toolcaddie.tools.commands.sed import sed_doubt
+from toolcaddie.tools.commands.shell import Redirection, Script, SimpleCommand, UnreadableError, Word, read, shell
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _PROGRAMS = ":".join((*_SYSTEM_FOLDERS, f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
@@ -27,14 +29,45 @@ def doubt(command: str) -> str:
         script = read(command)
     except UnreadableError as error:
         return f"it cannot be understood: {error}"
+    if len(script.commands) > _MOST:
+        return f"it has more than {_MOST} commands"
     if not any(each.words for each in script.commands):
         return "it names no program"
+    if reason := _index_doubt(command, has_variables=bool(script.variables) or _reads_variables(script)):
+        return reason
     for name in script.variables:
         if _VARIABLE.fullmatch(name) is None:
             return f"it sets the variable {name}"
-    return next((reason for each in script.commands if (reason := _command_doubt(each))), "")
+    try:
+        return next((reason for each in script.commands if (reason := _command_doubt(each))), "")
+    except RecursionError:
+        return "it has too many programs that run each other"
 
 
+_COMPARES = re.compile(r"\s-(?:eq|ne|lt|le|gt|ge)\s")
+_ASKS = re.compile(r"\s-[vR]\s")
+_PART = re.compile(r"\w+:[^-+=?].*|\w+:", re.DOTALL)
+
+
+def _index_doubt(command: str, *, has_variables: bool) -> str:
+    """Returns the reason why a shell may run a command that stands in the index of an array, such as `a[$(id)]`: it does so
+    where it calculates, also with the values of variables."""
+    _, opening, condition = command.partition("[[")
+    compares = bool(opening) and _COMPARES.search(condition) is not None
+    if (compares or (opening and _ASKS.search(condition))) and re.search(r"\w\[", condition):
+        return "it calculates with the index of an array, which may hold commands"
+    sums = (piece.partition(")")[0] for piece in command.split("$((")[1:])
+    parts = (piece.partition("}")[0] for piece in command.split("${")[1:])
+    calculates = compares or any(re.search("[A-Za-z_]", each) for each in sums) or any(map(_PART.fullmatch, parts))
+    return "it calculates with variables, whose values may hold commands" if has_variables and calculates else ""
+
+
+def _reads_variables(script: Script) -> bool:
+    return any(each.words and each.words[0].text == "read" for each in script.commands)
+
+
+_MOST = 500
+"""Commands of one line that are judged."""
 _VARIABLE = re.compile(r"[a-z][a-z0-9_]*|[A-Z]")
 """Variables that no program and no shell reads by itself."""
 _HARMLESS_VARIABLE = re.compile(
@@ -73,6 +106,12 @@ def _program_doubt(words: Sequence[Word]) -> str:
         program = program.removeprefix(f"{folder}/")
     if program == "[[" and not shell().endswith("bash"):
         return "the shell does not know [["
+    if program in _LED or program in known_programs().options:
+        own = _before_operands(arguments)
+        if any(map(_is_uncertain, own)):
+            return (
+                f"{program} has arguments that are known only when it runs, and with some it writes or runs a program"
+            )
     if program in _CHECKS:
         return _CHECKS[program](arguments)
     texts = [word.text for word in arguments]
@@ -80,6 +119,28 @@ def _program_doubt(words: Sequence[Word]) -> str:
     if tells_of_itself or (not texts and _is_absent(program)):
         return ""
     return listed_doubt(program, texts)
+
+
+_LED = frozenset(("date", "find", "git", "ip", "tar", "tee", "xxd"))
+"""Programs that an option can make write or run something, in addition to those with options in `programs.toml`."""
+_CERTAIN = re.compile(
+    r"\$(?:\{(?:HOME|PWD|OLDPWD|USER|TMPDIR|SHELL)\}|(?:HOME|PWD|OLDPWD|USER|TMPDIR|SHELL)(?!\w)|[?#$!])"
+)
+"""Expansions to text that the line cannot choose."""
+
+
+def _is_uncertain(word: Word) -> bool:
+    """Returns whether a word may be an option that is known only when the line runs."""
+    if word.is_plain:
+        return False
+    text = _CERTAIN.sub("/", word.text)
+    return text.startswith(("$", "`", "*", "?", "[", "{")) or (word.is_split and re.search(r"[$`]", text) is not None)
+
+
+def _before_operands(arguments: Sequence[Word]) -> Sequence[Word]:
+    """Returns the arguments before `--`, and before the commands that `find` runs, which are judged by themselves."""
+    ends = (at for at, word in enumerate(arguments) if word.text in ("--", "-exec", "-execdir"))
+    return arguments[: next(ends, len(arguments))]
 
 
 def _is_absent(program: str) -> bool:
@@ -101,10 +162,14 @@ def _after_options(arguments: Sequence[Word], allowed: str, *, with_value: str =
     at = 0
     while at < len(arguments) and arguments[at].text.startswith("-") and arguments[at].text != "-":
         option = arguments[at].text
+        if _is_uncertain(arguments[at]):
+            return None
         at += 1
         if option == "--":
             break
         if with_value and re.fullmatch(with_value, option):
+            if any(map(_is_uncertain, arguments[at : at + 1])):
+                return None
             at += 1
         elif re.fullmatch(allowed, option) is None:
             return None
@@ -116,7 +181,7 @@ def _run_by(what: str, allowed: str, *, with_value: str = "", skip: int = 0) -> 
 
     def check(arguments: Sequence[Word]) -> str:
         rest = _after_options(arguments, allowed, with_value=with_value)
-        if rest is None:
+        if rest is None or any(map(_is_uncertain, rest[:skip])):
             return f"{what} has options that are not known to be harmless"
         return _program_doubt(rest[skip:]) if rest[skip:] else ""
 
@@ -129,7 +194,7 @@ def _env(arguments: Sequence[Word]) -> str:
         return "env has options that are not known to be harmless"
     while rest and "=" in rest[0].text:
         name = rest[0].text.partition("=")[0]
-        if _HARMLESS_VARIABLE.fullmatch(name) is None:
+        if _HARMLESS_VARIABLE.fullmatch(name) is None or _is_uncertain(rest[0]):
             return f"it sets the variable {name}"
         rest = rest[1:]
     return _program_doubt(rest) if rest else ""
@@ -147,9 +212,24 @@ def _xargs(arguments: Sequence[Word]) -> str:
     if rest is None:
         return "xargs has options that are not known to be harmless"
     program = rest[0].text if rest else "echo"
-    if program in ("xargs", "env", "command", "find", "sed", "awk", "git", "timeout", "nice", "stdbuf"):
+    if any(mark in program for mark in _marks(arguments[: len(arguments) - len(rest)])):
+        return "xargs runs a program that is known only when it runs"
+    name = program.rpartition("/")[2]
+    ends = name in known_programs().options and any(word.text == "--" for word in rest)
+    if _is_led(name) and not ends:
         return f"xargs gives {program} arguments that are known only when it runs"
     return _program_doubt(rest) if rest else ""
+
+
+def _marks(options: Sequence[Word]) -> Sequence[str]:
+    """Returns the texts that xargs replaces with what it reads, also in the name of the program."""
+    texts = [word.text for word in options]
+    return [text[2:] or "".join(texts[at + 1 : at + 2]) for at, text in enumerate(texts) if text.startswith("-I")]
+
+
+def _is_led(program: str) -> bool:
+    """Returns whether arguments can make a program write a file or run another one."""
+    return program in known_programs().options or (program in _CHECKS and program not in ("printf", "test", "["))
 
 
 def _find(arguments: Sequence[Word]) -> str:
@@ -161,7 +241,8 @@ def _find(arguments: Sequence[Word]) -> str:
             end = next((i for i in range(at, len(arguments)) if arguments[i].text in (";", "+")), None)
             if end is None or end == at:
                 return f"find {test} has no end"
-            if reason := _program_doubt(arguments[at:end]):
+            words = [replace(word, is_plain=word.is_plain and "{}" not in word.text) for word in arguments[at:end]]
+            if reason := _program_doubt(words):
                 return reason
             at = end + 1
         elif test in ("-delete", "-ok", "-okdir") or test.startswith(("-fprint", "-fls")):
@@ -190,7 +271,58 @@ def _printf(arguments: Sequence[Word]) -> str:
     if arguments and arguments[0].text.startswith("-v"):
         name = arguments[0].text[2:] or (arguments[1].text if len(arguments) > 1 else "")
         return "" if _VARIABLE.fullmatch(name) else f"it sets the variable {name}"
+    if arguments and (_is_uncertain(arguments[0]) or re.search(r"%[^a-zA-Z%]*n", arguments[0].text)):
+        return "printf may set variables (%n)"
     return ""
+
+
+def _test(arguments: Sequence[Word]) -> str:
+    """`test -v NAME` runs the commands in the index of an array."""
+    asks = any(word.text in ("-v", "-R") or (_is_uncertain(word) and word.is_split) for word in arguments)
+    return "test may run commands in the index of an array" if asks else ""
+
+
+def _date(arguments: Sequence[Word]) -> str:
+    rest = iter(word.text for word in arguments)
+    for text in rest:
+        if re.fullmatch(r"-[IRu]*[dfr]|--date|--file|--reference", text):
+            next(rest, None)
+        elif re.match(r"-[IRu]*s|--s", text) or not text.startswith(("+", "-")):
+            return "date may set the clock"
+    return ""
+
+
+def _xxd(arguments: Sequence[Word]) -> str:
+    operands = 0
+    rest = iter(word.text for word in arguments)
+    for text in rest:
+        if re.match("--?r", text):
+            return f"xxd {text} writes a file"
+        if re.fullmatch(r"--?(?:c|cols|g|group|groupsize|l|len|n|name|o|offset|R|s|seek|skip)", text):
+            next(rest, None)
+        elif text == "-" or not text.startswith("-"):
+            operands += 1
+    return "xxd with two operands writes a file" if operands > 1 else ""
+
+
+def _pager(program: str) -> Callable[[Sequence[Word]], str]:
+    """Returns the check of a program that shows text page by page and runs the commands in an argument such as `+!ls`."""
+
+    def check(arguments: Sequence[Word]) -> str:
+        for word in arguments:
+            if word.text.startswith("+") and not re.fullmatch(r"\+{1,2}(?:\d+|[gGF]|/[^!|\n]*)", word.text):
+                return f"{program} {word.text} may run a program"
+        return listed_doubt(program, [word.text for word in arguments])
+
+    return check
+
+
+def _awk(arguments: Sequence[Word]) -> str:
+    return awk_doubt([(word.text, word.is_plain) for word in arguments])
+
+
+def _sed(arguments: Sequence[Word]) -> str:
+    return sed_doubt([(word.text, word.is_plain) for word in arguments])
 
 
 def _tee(arguments: Sequence[Word]) -> str:
@@ -227,24 +359,32 @@ def _ip(arguments: Sequence[Word]) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[Sequence[Word]], str]] = {
-    "awk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "awk": _awk,
+    "[": _test,
     "command": _command,
+    "date": _date,
     "env": _env,
     "find": _find,
-    "gawk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "gawk": _awk,
     "git": lambda arguments: git_doubt([word.text for word in arguments]),
     "ip": _ip,
-    "mawk": lambda arguments: awk_doubt([word.text for word in arguments]),
+    "less": _pager("less"),
+    "mawk": _awk,
+    "more": _pager("more"),
     "nice": _run_by("nice", r"-\d+|-n-?\d+|--adjustment=-?\d+", with_value="-n|--adjustment"),
     "printf": _printf,
     "read": _read_builtin,
-    "sed": lambda arguments: sed_doubt([word.text for word in arguments]),
+    "sed": _sed,
     "set": _set_builtin,
     "stdbuf": _run_by("stdbuf", r"-[ioe](0|L|\d+\w?)", with_value="-[ioe]"),
     "tar": _tar,
     "tee": _tee,
+    "test": _test,
     "time": _run_by("time", "-[pv]"),
     "timeout": _run_by("timeout", r"-[sk].+|--\w[\w-]*(=.*)?", with_value="-[sk]", skip=1),
     "xargs": _xargs,
+    "xxd": _xxd,
+    "zless": _pager("zless"),
+    "zmore": _pager("zmore"),
 }
 """Programs whose arguments need more than a list of options."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,7 +18,14 @@ Owner = tuple[str, ...]
 """Who may see a session: tenant, bot and conversation."""
 
 _FINISHED_MOST = 50
-"""Finished sessions that are kept; the oldest go first."""
+"""Finished sessions of one caller that are kept; the oldest go first."""
+_CALLERS = 8
+"""How many callers' sessions run, or are kept, together before tenants have to share them."""
+
+
+def caller_of(owner: Owner) -> Owner:
+    """Returns whose sessions are counted together: those of a person or chat, in whatever conversation."""
+    return owner[:4]
 
 
 class Unread:
@@ -79,7 +86,11 @@ class Session:
 
 
 class Sessions:
-    """All sessions of a source. Each owner sees only its own."""
+    """All sessions of a source. Each owner sees only its own.
+
+    At most `most` of a caller run at once. When eight times as many run together, a tenant may start another one only if it has
+    less than an equal share of them, and when sixteen times as many run, nobody may.
+    """
 
     def __init__(
         self, *, most: int, finished_ttl: float, output_chars: int, clock: Callable[[], float] = time.monotonic
@@ -89,21 +100,21 @@ class Sessions:
         self._output_chars = output_chars
         self._clock = clock
         self._sessions: dict[str, Session] = {}
-        self._starting = 0
+        self._starting: list[Owner] = []
         self._closings = 0
 
     async def start(
         self, owner: Owner, text: str, sandbox: Sandbox, command: Command, *, only_reads: bool
     ) -> Session | None:
         """Starts a command. Returns None if as many run already as may. Raises `SandboxError` if it cannot be started."""
-        if self._starting + sum(session.is_running for session in self._sessions.values()) >= self._most:
+        if not self._has_room(owner):
             return None
         unread, closings = Unread(self._output_chars), self._closings
-        self._starting += 1
+        self._starting.append(owner)
         try:
             running = await sandbox.start(command, unread.add)
         finally:
-            self._starting -= 1
+            self._starting.remove(owner)
         if self._closings != closings:
             await running.kill()
             raise SandboxError("the tools were closed meanwhile, so the command was killed")
@@ -119,6 +130,17 @@ class Sessions:
         self._sessions[session.id] = session
         session.watch = asyncio.create_task(self._watch(session))
         return session
+
+    def _has_room(self, owner: Owner) -> bool:
+        owners = [*self._starting, *(session.owner for session in self._sessions.values() if session.is_running)]
+        if sum(caller_of(each) == caller_of(owner) for each in owners) >= self._most:
+            return False
+        together = self._most * _CALLERS
+        if len(owners) < together:
+            return True
+        tenants = Counter(each[0] for each in owners)
+        share = max(1, together // len({*tenants, owner[0]}))
+        return tenants[owner[0]] < share and len(owners) < 2 * together
 
     def of(self, owner: Owner) -> Sequence[Session]:
         """Returns the sessions of an owner, the oldest first."""
@@ -161,14 +183,27 @@ class Sessions:
         session.ended = self._clock()
 
     def _forget(self) -> None:
-        """Forgets sessions that ended too long ago, and the oldest ones if too many have ended."""
+        """Forgets sessions that ended too long ago, and the oldest ones of callers and tenants of whom too many have ended."""
         oldest = self._clock() - self._finished_ttl
         finished = [session for session in self._sessions.values() if session.ended is not None]
         finished.sort(key=_end)
-        surplus = max(0, len(finished) - _FINISHED_MOST)
-        for at, session in enumerate(finished):
-            if at < surplus or _end(session) <= oldest:
+        callers = Counter(caller_of(session.owner) for session in finished)
+        for session in finished:
+            caller = caller_of(session.owner)
+            if callers[caller] > _FINISHED_MOST or _end(session) <= oldest:
+                callers[caller] -= 1
                 self.clear(session)
+        self._share_finished([session for session in finished if session.id in self._sessions])
+
+    def _share_finished(self, finished: list[Session]) -> None:
+        """Forgets the oldest sessions of the tenants with the most, until few enough are left of all together."""
+        tenants = Counter(session.owner[0] for session in finished)
+        for _ in range(len(finished) - _FINISHED_MOST * _CALLERS):
+            [(tenant, _)] = tenants.most_common(1)
+            session = next(each for each in finished if each.owner[0] == tenant)
+            finished.remove(session)
+            tenants[tenant] -= 1
+            self.clear(session)
 
 
 def _end(session: Session) -> float:

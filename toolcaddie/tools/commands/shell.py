@@ -25,6 +25,8 @@ class Word:
     """What the program receives; expansions stand in it as they were written, such as `*.txt` or `$HOME`."""
     is_plain: bool = True
     """False: the shell replaces a part of it before the program receives it."""
+    is_split: bool = False
+    """True: it has an expansion without quotes, which may become several words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,7 @@ class _Reader:
         pieces: list[str] = []
         bare: list[str] = []
         """The unquoted characters, with a placeholder for each quoted one."""
-        is_plain = True
+        is_plain, is_split = True, False
         start = self._at
         while self._at < len(self._text):
             character = self._text[self._at]
@@ -251,7 +253,7 @@ class _Reader:
                 bare.append("x")
             elif character in "$`":
                 expansion, plain = self._expansion()
-                is_plain = is_plain and plain
+                is_plain, is_split = is_plain and plain, is_split or not plain
                 pieces.append(expansion)
             else:
                 pieces.append(character)
@@ -259,7 +261,8 @@ class _Reader:
                 self._at += 1
         if self._at == start:
             raise UnreadableError(f"there is no word at {self._text[start : start + 10]!r}")
-        return Word(text="".join(pieces), is_plain=is_plain and not _is_pattern("".join(bare)))
+        text = "".join(pieces)
+        return Word(text=text, is_plain=is_plain and not _is_pattern("".join(bare)), is_split=is_split)
 
     def _quoted(self) -> tuple[str, bool]:
         """Reads a quoted piece. Returns it without its quotes, and whether it has no expansion."""

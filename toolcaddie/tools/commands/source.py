@@ -3,10 +3,10 @@ background."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
@@ -24,19 +24,19 @@ from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Command, Egress, Sandbox, SandboxLimits
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
 from toolcaddie.tools.commands.patterns import Patterns
-from toolcaddie.tools.commands.plans import READING, Plan, Refusal, Rules, planned
+from toolcaddie.tools.commands.plans import LONGEST, READING, Plan, Refusal, Rules, planned
 from toolcaddie.tools.commands.processing import Action, acted, described
 from toolcaddie.tools.commands.results import result_of
-from toolcaddie.tools.commands.sessions import Owner, Sessions
+from toolcaddie.tools.commands.sessions import Owner, Sessions, caller_of
 from toolcaddie.tools.commands.shell import shell
+from toolcaddie.tools.commands.turns import Turns
 
 _GRACE = 2.0
 """Seconds between the timeout of a command and that of the tool, in which the command is killed and its output read."""
 _LAST = 0.5
 """The part of that which is kept free when a call has less time than the settings give it."""
-_LONGEST = 32_768
-"""Characters of a command line."""
 
 
 _CATEGORY = Category(
@@ -80,12 +80,17 @@ class _Settings:
 class Commands(FunctionSource):
     """Tools that run commands in the sandbox. It must be open to run any; closing it kills the commands in the background."""
 
-    def __init__(self, spaces: Workspaces, rules: Rules, settings: _Settings, sessions: Sessions, parts: Parts) -> None:
+    def __init__(
+        self, spaces: Workspaces, rules: Rules, settings: _Settings, sessions: Sessions, turns: Turns, parts: Parts
+    ) -> None:
         self._spaces = spaces
         self._rules = rules
         self._settings = settings
         self._sessions = sessions
+        self._turns = turns
         self._parts = parts
+        self._judging: Threads[Plan | Refusal] = Threads()
+        self._looking: Threads[tuple[Path, tuple[str, ...]]] = Threads()
         super().__init__(
             "exec",
             [
@@ -130,7 +135,7 @@ class Commands(FunctionSource):
 
     async def _exec(
         self,
-        command: Annotated[str, Field(max_length=_LONGEST)],
+        command: Annotated[str, Field(max_length=LONGEST)],
         context: RunContext,
         workdir: str = ".",
         background: bool = False,
@@ -153,22 +158,29 @@ class Commands(FunctionSource):
             return failed(f"Not allowed: {plan.reason}.", "denied")
         try:
             return await (self._started(plan, context) if background else self._ran(plan, context))
-        except (SandboxError, TooManyFilesError) as error:
+        except (SandboxError, TooManyFilesError, TooManyHangingError) as error:
             return failed(f"The command did not run: {error}")
 
     async def _planned(
         self, command: str, workdir: str, background: bool, write: bool, context: RunContext
     ) -> Plan | Refusal:
-        return await asyncio.to_thread(
-            planned,
-            command,
-            workdir,
-            background=background,
-            write=write,
-            rules=self._rules,
-            base=await asyncio.to_thread(self._spaces.of, context.principal),
-            holds=self._sandbox.holds,
-        )
+        """Returns the plan. It is made in a thread of its own kind, so that many long lines at once delay only each other."""
+
+        def plan() -> Plan | Refusal:
+            return planned(
+                command,
+                workdir,
+                background=background,
+                write=write,
+                rules=self._rules,
+                base=self._spaces.of(context.principal),
+                holds=self._sandbox.holds,
+            )
+
+        try:
+            return await self._judging.run(plan)
+        except TooManyHangingError as error:
+            return Refusal(reason=f"too many commands are being judged: {error}; try again later")
 
     async def _assess_exec(self, arguments: Mapping[str, Any], context: RunContext) -> Assessment:
         plan = await self._planned(
@@ -188,7 +200,18 @@ class Commands(FunctionSource):
         seconds = self._settings.timeout
         if context.deadline is not None:
             seconds = max(0.1, min(seconds, context.deadline - time.monotonic() - _LAST))
-        outcome = await self._sandbox.run(await self._command(plan, context, seconds, stdin=b""))
+        ends = time.monotonic() + seconds
+        caller = caller_of(owner_of(context))
+        if not await self._turns.take(caller, seconds):
+            return failed(
+                f"The command did not run: as many commands as may run at once ran for all of its {seconds:g} seconds. "
+                "Try again later."
+            )
+        try:
+            command = await self._command(plan, context, max(0.1, ends - time.monotonic()), stdin=b"")
+            outcome = await self._sandbox.run(command)
+        finally:
+            self._turns.give_back(caller)
         return result_of(outcome, plan, seconds=seconds, characters=self._settings.max_output_length)
 
     async def _started(self, plan: Plan, context: RunContext) -> ToolResult:
@@ -208,7 +231,7 @@ class Commands(FunctionSource):
 
     async def _command(self, plan: Plan, context: RunContext, seconds: float, *, stdin: bytes | None) -> Command:
         """Returns what the sandbox runs. Raises `TooManyFilesError` if the secrets of the work folder cannot be found."""
-        work, hidden = await asyncio.to_thread(self._work, plan, context)
+        work, hidden = await self._looking.run(partial(self._work, plan, context))
         return Command(
             argv=(shell(), "-c", plan.command),
             work=work,
@@ -297,6 +320,7 @@ def commands(
     folder_per: tuple[Per, ...] = (),
     egress: tuple[str, ...] = (),
     session_seconds: Seconds = 3_600.0,
+    max_commands: Positive = 8,
     max_sessions: Positive = 10,
     finished_ttl: Seconds = 600.0,
     max_output_chars: Positive = 200_000,
@@ -316,5 +340,6 @@ def commands(
             limits=SandboxLimits(**given),
         ),
         Sessions(most=max_sessions, finished_ttl=finished_ttl, output_chars=max_output_chars),
+        Turns(max_commands),
         parts,
     )

@@ -18,6 +18,10 @@ _MOST = 2_000
 """Commands of one line that are looked at."""
 _MOST_WRAPPED = 50
 """Commands inside each of them."""
+_GROWTH = 4
+"""How many times its own length the variables of a line may add to it."""
+_SHORT = 256
+"""The length that a line is taken to have at least."""
 _SEPARATORS = ";&|\n(){}`"
 _ASSIGNMENT = re.compile(r"(?:^|[;&|\n(\s])([A-Za-z_]\w*)=((?:[^\s;&|\"'`$()\\]|\\.)+|\"[^\"]*\"|'[^']*')")
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
@@ -26,11 +30,32 @@ _INTERPRETERS = re.compile(
 )
 
 
-def commands_in(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
-    """Yields the program, without its folder, and the arguments of each command that a command line may run."""
+class TooMuchTextError(ValueError):
+    """The variables of a command line stand for far more text than it has, so that reading it would take too long."""
+
+
+def commands_in(text: str) -> Iterator[Sequence[str]]:
+    """Yields the program, without its folder, and the arguments of each command that a command line may run. Raises
+    `TooMuchTextError`."""
+    return _commands_in(text, _Room(_GROWTH * max(len(text), _SHORT)), 0)
+
+
+class _Room:
+    """The number of characters that variables may still add to a line, at all depths together."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def take(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise TooMuchTextError("its variables stand for far more text than it has")
+
+
+def _commands_in(text: str, room: _Room, depth: int) -> Iterator[Sequence[str]]:
     if depth > _DEEPEST:
         return
-    spelled = _resolved(text.replace("\\\n", ""))
+    spelled = _resolved(text.replace("\\\n", ""), room)
     groups = list(_split(spelled))[:_MOST]
     interprets = depth > 0
     for words in groups:
@@ -41,15 +66,21 @@ def commands_in(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         for word in words:
             # A word with blanks is a command only if something takes it for one: `echo "rm -rf /"` prints.
             if (interprets and re.search(r"\s", word)) or "$(" in word or "`" in word:
-                yield from commands_in(word, depth + 1)
+                yield from _commands_in(word, room, depth + 1)
 
 
-def _resolved(text: str) -> str:
+def _resolved(text: str, room: _Room) -> str:
     """Returns a line in which variables that it sets itself, `$IFS`, `$'...'` and empty expansions are replaced."""
     text = _ANSI.sub(lambda match: _decoded(match[1]), text)
-    text = re.sub(r"\$\{IFS[^}]*\}|\$IFS\b", " ", text)
+    text = re.sub(r"\$\{IFS[^}]{0,64}\}|\$IFS\b", " ", text)
     values: Mapping[str, str] = {name: value.strip("\"'") for name, value in _ASSIGNMENT.findall(text)}
-    text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", lambda match: values.get(match[1] or match[2], match[0]), text)
+
+    def value(match: re.Match[str]) -> str:
+        known = values.get(match[1] or match[2], match[0])
+        room.take(len(known))
+        return known
+
+    text = re.sub(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)", value, text)
     text = re.sub(r"\$[@*!]|\$\{[@*]\}", "", text)
     return re.sub(
         r"(?<!\S)\{([^{}\s]*)\}", lambda match: match[1].replace(",", " ") if "," in match[1] else match[0], text
@@ -66,7 +97,7 @@ def _decoded(text: str) -> str:
 def _split(text: str) -> Iterator[Sequence[str]]:
     """Yields the words of each command, without their quotes."""
     words: list[str] = []
-    word: str | None = None
+    word = _Pieces()
     quote = ""
     at = 0
     while at < len(text):
@@ -76,30 +107,44 @@ def _split(text: str) -> Iterator[Sequence[str]]:
             if character == quote:
                 quote = ""
             elif character == "\\" and quote == '"' and at < len(text):
-                word = (word or "") + text[at]
+                word.add(text[at])
                 at += 1
             else:
-                word = (word or "") + character
+                word.add(character)
         elif character in "\"'":
-            quote, word = character, word or ""
+            quote = character
+            word.add("")
         elif character == "\\" and at < len(text):
-            word = (word or "") + text[at]
+            word.add(text[at])
             at += 1
         elif character in " \t" or character in _SEPARATORS or character in "<>":
-            if word is not None:
-                words.append(word)
-                word = None
+            words += word.taken()
             if character in "<>":
                 words.append(character)
             if character in _SEPARATORS and words:
                 yield words
                 words = []
         else:
-            word = (word or "") + character
-    if word is not None:
-        words.append(word)
+            word.add(character)
+    words += word.taken()
     if words:
         yield words
+
+
+class _Pieces:
+    """The pieces of a word that is being read. A word may be empty (`""`), and there may be none."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def add(self, piece: str) -> None:
+        self._pieces.append(piece)
+
+    def taken(self) -> Sequence[str]:
+        """Returns the word, if there is one, and begins the next."""
+        word = ["".join(self._pieces)] if self._pieces else []
+        self._pieces.clear()
+        return word
 
 
 def _unwrapped(words: Sequence[str]) -> Iterator[Sequence[str]]:

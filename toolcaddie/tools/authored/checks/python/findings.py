@@ -11,6 +11,7 @@ from toolcaddie.tools.authored.checks.python.building import building
 from toolcaddie.tools.authored.checks.python.characters import characters
 from toolcaddie.tools.authored.checks.python.costs import costs
 from toolcaddie.tools.authored.checks.python.loading import loading
+from toolcaddie.tools.authored.checks.python.members import members
 from toolcaddie.tools.authored.checks.python.modules import modules
 from toolcaddie.tools.authored.checks.python.names import names
 from toolcaddie.tools.authored.checks.python.texts import texts
@@ -20,6 +21,7 @@ _CHECKS: Sequence[Callable[[ast.Module], Iterable[Finding]]] = (
     modules,
     names,
     attributes,
+    members,
     building,
     texts,
     costs,

@@ -30,6 +30,11 @@ _MACHINE = frozenset({
 """Modules that reach files, processes, the network, the interpreter or memory."""
 
 
+def is_harmless(module: str) -> bool:
+    """Returns whether a module is known to only compute."""
+    return module in _HARMLESS
+
+
 def modules(tree: ast.Module) -> Iterator[Finding]:
     """Yields a finding for each import of a module that is not known to only compute."""
     for node in ast.walk(tree):

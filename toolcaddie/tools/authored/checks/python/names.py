@@ -24,8 +24,12 @@ def names(tree: ast.Module) -> Iterator[Finding]:
     """Yields a finding for each such name, also where the source gives it to something of its own: a reader cannot tell them
     apart at a glance. Parameters with common names are left out."""
     own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} & _COMMON_WORDS
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in own:
+        if isinstance(node, ast.Name) and node.id in _BY_NAME and id(node) not in called:
+            text = f"{node.id} is given another name or handed on, so that its uses cannot be told."
+            yield Finding(severity="warning", line=node.lineno, text=text)
+        elif isinstance(node, ast.Name) and node.id not in own:
             yield from _of_name(node)
         elif isinstance(node, ast.Call):
             yield from _of_call(node)

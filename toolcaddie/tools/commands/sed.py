@@ -1,4 +1,4 @@
-"""Judges programs of sed and awk, which can write files and run commands. What it does not know, it doubts."""
+"""Judges programs of sed, which can write files and run commands. What it does not know, it doubts."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ _SED_OPTIONS = re.compile(
 _SED_FLAGS = re.compile(r"[gpiIMm0-9]*")
 
 
-def sed_doubt(arguments: Sequence[str]) -> str:
-    """Returns the reason why sed with these arguments may do more than read; empty: it only reads."""
-    scripts: list[str] = []
-    operands: list[str] = []
+_UNKNOWN = "its sed script is known only when it runs"
+
+
+def sed_doubt(arguments: Sequence[tuple[str, bool]]) -> str:
+    """Returns the reason why sed with these arguments may do more than read; empty: it only reads. Each argument comes with
+    whether it is known before the command runs."""
+    scripts: list[tuple[str, bool]] = []
+    operands: list[tuple[str, bool]] = []
     rest = iter(arguments)
-    for argument in rest:
-        if argument in ("-e", "--expression"):
-            scripts.append(next(rest, ""))
+    for argument, is_plain in rest:
+        if argument in ("-e", "--expression") or re.fullmatch(r"-[nErsuz]+e", argument):
+            scripts.append(next(rest, ("", True)))
         elif argument.startswith("--expression="):
-            scripts.append(argument.partition("=")[2])
-        elif re.fullmatch(r"-[nErsuz]+e", argument):
-            scripts.append(next(rest, ""))
+            scripts.append((argument.partition("=")[2], is_plain))
         elif _SED_OPTIONS.fullmatch(argument):
             continue
         elif argument.startswith("-") and len(argument) > 1:
             return f"sed {argument} changes files or is not known"
         else:
-            operands.append(argument)
+            operands.append((argument, is_plain))
     if not scripts:
         scripts = operands[:1]
-    return (
-        ""
-        if all(map(_is_harmless_sed, scripts))
-        else "its sed script may write a file or run a program, or is not understood"
-    )
+    if not all(is_plain for _, is_plain in scripts):
+        return _UNKNOWN
+    if all(_is_harmless_sed(script) for script, _ in scripts):
+        return ""
+    return "its sed script may write a file or run a program, or is not understood"
 
 
 def _is_harmless_sed(script: str) -> bool:
@@ -81,33 +83,3 @@ def _substitution(script: str, at: int) -> int | None:
     assert flags is not None
     end = _SED_END.match(script, flags.end())
     return None if end is None else end.end()
-
-
-_AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_AWK_PATTERN = re.compile(r"(^|[\s({,;!~&|])/(?:[^/\\\n]|\\.)*/")
-_AWK_DOUBT = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)|@|>>|\bARGV\b|\bPROCINFO\b|/inet")
-
-
-def awk_doubt(arguments: Sequence[str]) -> str:
-    """Returns the reason why awk with these arguments may do more than read; empty: it only reads."""
-    program: str | None = None
-    rest = iter(arguments)
-    for argument in rest:
-        if argument in ("-F", "-v", "--field-separator", "--assign"):
-            next(rest, None)
-        elif re.match(
-            r"-[Fv].|--field-separator=|--assign=|--re-interval$|--posix$|--traditional$|--csv$|-k$", argument
-        ):
-            continue
-        elif argument == "--":
-            program = next(rest, "")
-            break
-        elif argument.startswith("-") and len(argument) > 1:
-            return "" if argument in ("--version", "--help") else f"awk {argument} is not known to be harmless"
-        else:
-            program = argument
-            break
-    without_strings = _AWK_STRING.sub('""', program or "")
-    bare = _AWK_PATTERN.sub(r"\1", without_strings)
-    prints = any(re.search(r"\bprintf?\b", part.partition(">")[0]) for part in re.split(r"[;}\n]", bare) if ">" in part)
-    return "its awk program may write a file or run a program" if prints or _AWK_DOUBT.search(bare) else ""
