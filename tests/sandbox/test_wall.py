@@ -218,6 +218,104 @@ async def test_a_host_of_the_list_at_a_private_address_is_not_reached(wall: Wall
         await public_connection("127.0.0.1", 80)
 
 
+HEADS = """
+import socket, sys
+for head in sys.argv[1:]:
+    connection = socket.create_connection(("127.0.0.1", 3128))
+    connection.sendall(head.encode("latin-1"))
+    connection.settimeout(5)
+    print(connection.recv(100).split(b"\\r\\n")[0].decode())
+"""
+
+
+async def test_a_request_that_servers_could_read_in_two_ways_reaches_none() -> None:
+    received: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.read(1000))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    sandbox = Wall(dial=lambda host, port: asyncio.open_connection(*server.sockets[0].getsockname()[:2]))
+    start = "POST http://example.com/ HTTP/1.1\r\n"
+    headers = [
+        *(f"Content-Length: {size}" for size in ("-1", "+5", "5_0", "", "0x5", "9" * 16, "5, 5", "\xb25")),
+        "Content-Length: 5\r\nContent-Length: 5",
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked",
+        "Content-Length : 5",
+        "X: a\r\n  Content-Length: 5",
+        "X: a\rContent-Length: 5",
+        "X: a\nContent-Length: 5",
+        "X: a\x07b",
+        "no header",
+    ]
+    refused = [
+        *(f"{start}{each}\r\n\r\nhello" for each in headers),
+        "GET http://example.com/\rGET HTTP/1.1\r\n\r\n",
+        "GET http://example.com/ HTTP/1.1 \r\n\r\n",
+        "GET  http://example.com/ HTTP/1.1\r\n\r\n",
+    ]
+    egress = Egress(hosts=("example.com",))
+    async with server:
+        outcome = await sandbox.run(Command(argv=("python3", "-c", HEADS, *refused), egress=egress))
+    await sandbox.close()
+    assert outcome.stdout.decode() == "HTTP/1.1 403 Forbidden\n" * len(refused)
+    assert received == []
+
+
+TWO_REQUESTS = """
+import socket
+connection = socket.create_connection(("127.0.0.1", 3128))
+first = b"POST http://example.com/ HTTP/1.1\\r\\nContent-Length: 5\\r\\n\\r\\nhello"
+connection.sendall(first + b"GET http://other.test/ HTTP/1.1\\r\\n\\r\\n")
+print(sum(len(piece) for piece in iter(lambda: connection.recv(1000), b"")))
+"""
+
+
+async def test_a_connection_carries_one_request_and_is_closed_after_the_answer() -> None:
+    received: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(5))
+        writer.write(b"answer")
+        writer.close()
+        received.append(await reader.read(1000))
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    sandbox = Wall(dial=lambda host, port: asyncio.open_connection(*server.sockets[0].getsockname()[:2]))
+    async with server:
+        outcome = await sandbox.run(
+            Command(argv=("python3", "-c", TWO_REQUESTS), egress=Egress(hosts=("example.com", "other.test")))
+        )
+    await sandbox.close()
+    assert outcome.stdout == b"6\n"
+    assert [each[-5:] for each in received] == [b"hello", b""]
+
+
+MANY_CONNECTIONS = """
+import socket
+connections = []
+for _ in range(80):
+    connections.append(socket.create_connection(("127.0.0.1", 3128)))
+print("connected", flush=True)
+connections[-1].recv(1)
+"""
+
+
+async def test_connections_of_a_command_take_few_descriptors_of_the_server(wall: Wall) -> None:
+    connected = asyncio.Event()
+    before = len(os.listdir("/proc/self/fd"))
+    running = await wall.start(
+        Command(argv=("python3", "-c", MANY_CONNECTIONS), egress=Egress(hosts=("example.com",))),
+        lambda stream, piece: connected.set(),
+    )
+    await asyncio.wait_for(connected.wait(), 10)
+    assert len(os.listdir("/proc/self/fd")) - before < 50
+    await running.kill()
+
+
 def children(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split() if b"warden" in command_line(child)]

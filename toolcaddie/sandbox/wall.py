@@ -276,7 +276,7 @@ class _Walled:
     async def _open_proxy(self, proxy: Proxy) -> None:
         """Lets the proxy listen in the network of the command, and then the command begin."""
         try:
-            await proxy.open(await self._line.listener(self.pid))
+            proxy.open(await self._line.listener(self.pid))
         except (OSError, SandboxError) as error:
             self._error = f"its proxy cannot be opened: {error}"
             self.kill()
