@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import venv
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -72,6 +74,125 @@ async def test_hidden_files_are_found_through_links_and_stay_as_they_are(wall: W
     outcome = await wall.run(command)
     assert outcome.stdout == b"keys\nlink\nout\n"
     assert (tmp_path / "keys" / "key").read_text() == "secret"
+
+
+async def test_a_hidden_file_that_has_vanished_is_an_error(wall: Wall, tmp_path: Path) -> None:
+    (tmp_path / "moved").write_text("secret")
+    with pytest.raises(SandboxError, match="try again"):
+        await wall.run(shell("cat *", work=tmp_path, hidden=(".env",)))
+
+
+MOVES = """
+import os
+while True:
+    os.rename("/work/a", "/work/b")
+    os.rename("/work/b", "/work/a")
+"""
+
+
+async def test_a_hidden_file_is_never_read_while_another_command_moves_its_folder(wall: Wall, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".env").write_text("secret")
+    mover = await wall.start(Command(argv=("python3", "-c", MOVES), work=tmp_path, hidden=("a/.env",)))
+    for _ in range(15):
+        with contextlib.suppress(SandboxError):
+            command = shell("cat */.env", work=tmp_path, writable=False, hidden=("a/.env",))
+            assert (await wall.run(command)).stdout == b""
+    await mover.kill()
+
+
+async def test_a_folder_with_very_many_hidden_files_is_hidden_as_a_whole(wall: Wall, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    names = [f"keys/{number}.pem" for number in range(600)]
+    for name in (*names, "keys/other", "own"):
+        (tmp_path / name).touch()
+    outcome = await wall.run(shell("ls . keys", work=tmp_path, hidden=tuple(names)))
+    assert outcome.stdout.split() == [b".:", b"keys", b"own", b"keys:"]
+
+
+async def test_more_hidden_files_than_can_be_hidden_are_an_error_that_says_what_to_do(
+    wall: Wall, tmp_path: Path
+) -> None:
+    names = [f"{number}.pem" for number in range(501)]
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(SandboxError, match=r"501 files that are hidden.*move them into a folder"):
+        await wall.run(shell("true", work=tmp_path, hidden=tuple(names)))
+
+
+READER = """
+import fcntl, os, socket
+def tried(act):
+    try:
+        act()
+    except OSError as error:
+        print(error.strerror)
+def send():
+    os.write(os.open("pipe", os.O_RDWR | os.O_NONBLOCK), b"order")
+def connect():
+    socket.socket(socket.AF_UNIX).connect("socket")
+def send_datagram():
+    socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b"order", "socket")
+for act in (send, connect, send_datagram, lambda: fcntl.flock(os.open(".", 0), fcntl.LOCK_EX)):
+    tried(act)
+"""
+
+
+async def test_a_command_that_only_reads_cannot_act_through_pipes_sockets_and_locks(wall: Wall, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    server.setblocking(False)
+    server.bind(str(tmp_path / "socket"))
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    outcome = await wall.run(Command(argv=("python3", "-c", READER), work=tmp_path, writable=False))
+    assert len(outcome.stdout.splitlines()) == 4, (outcome.stdout, outcome.stderr)
+    with pytest.raises(BlockingIOError):
+        os.read(pipe, 10)
+    with pytest.raises(BlockingIOError):
+        server.recv(10)
+    os.close(pipe)
+    server.close()
+
+
+async def test_a_project_that_is_its_own_virtual_environment_shows_its_programs_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    venv.create(project, symlinks=True)
+    (project / ".env").write_text("secret")
+    (project / "lib" / "key.pem").write_text("secret")
+    code = """
+import asyncio, sys
+from toolcaddie.ports import Command
+from toolcaddie.sandbox.wall import Wall
+async def main():
+    wall, (work, script) = Wall(), sys.argv[1:]
+    hidden = (".env", "lib/key.pem") if work == sys.prefix else ()
+    try:
+        print((await wall.run(Command(argv=("sh", "-c", script), work=work, hidden=hidden))).stdout)
+    except Exception as error:
+        print(error)
+    await wall.close()
+asyncio.run(main())
+"""
+    (project / "work").mkdir()
+
+    async def seen(work: Path, script: str) -> bytes:
+        program = (
+            str(project / "bin" / "python3"),
+            "-c",
+            code.replace("work=work", "work=__import__('pathlib').Path(work)"),
+        )
+        process = await asyncio.create_subprocess_exec(
+            *program, str(work), script, stdout=-1, env={"PYTHONPATH": os.pathsep.join(sys.path[1:])}
+        )
+        return (await process.communicate())[0].strip()
+
+    read = f"python3 -c 'print(1)'; cat {project}/.env .env; ls {project}/work"
+    assert await seen(project, f"{read}; cat lib/key.pem {project}/lib/key.pem; touch bin/x") == b"b'1\\n'"
+    assert await seen(project / "work", read) == b"b'1\\n'"
+    assert b"lies in" in await seen(project / "lib", "true")
+    assert not (project / "bin" / "x").exists()
 
 
 async def test_a_work_folder_that_contains_the_interpreter_shows_it_read_only(wall: Wall) -> None:

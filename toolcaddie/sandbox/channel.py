@@ -31,7 +31,7 @@ class Channel:
 
     def __init__(self) -> None:
         machine = os.uname().machine
-        self._filters = program(machine, setup=True), program(machine)
+        self._filters = program(machine, setup=True), program(machine), program(machine, only_reads=True)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
