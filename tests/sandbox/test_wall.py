@@ -17,9 +17,10 @@ import pytest
 
 from tests.walls import needs_the_wall
 from toolcaddie.core.errors import ConfigError, OutboundError, SandboxError
-from toolcaddie.ports import Command, Egress
+from toolcaddie.ports import Command, Egress, SandboxLimits
 from toolcaddie.sandbox.egress import Connection, public_connection
 from toolcaddie.sandbox.named import wall as from_settings
+from toolcaddie.sandbox.usage import UNCOUNTABLE, disk_below
 from toolcaddie.sandbox.wall import Wall
 
 pytestmark = [pytest.mark.anyio, needs_the_wall]
@@ -282,6 +283,56 @@ async def ended(process: int) -> None:
     await asyncio.wait_for(dead.wait(), 10)
     asyncio.get_running_loop().remove_reader(process)
     os.close(process)
+
+
+MAPPED = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+for number in range(4):
+    file = os.open(f"/work/{number}", os.O_RDWR | os.O_CREAT)
+    os.posix_fallocate(file, 0, 10 << 20)
+    libc.mmap(None, 4096, 1, 1, file, 0)
+    os.unlink(f"/work/{number}")
+    os.close(file)
+time.sleep(20)
+"""
+
+
+async def test_removed_files_that_a_command_has_in_its_memory_count_as_disk(wall: Wall, tmp_path: Path) -> None:
+    limits = SandboxLimits(disk_bytes=30 << 20)
+    outcome = await wall.run(Command(argv=("python3", "-c", MAPPED), work=tmp_path, limits=limits))
+    assert outcome.ending == "disk"
+
+
+def test_a_folder_that_cannot_be_read_counts_as_too_large(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "file").touch()
+    for mode in (0o333, 0o444, 0o000):
+        closed.chmod(mode)
+        assert size_for_others(tmp_path) >= UNCOUNTABLE
+    closed.chmod(0o755)
+    assert 0 < size_for_others(tmp_path) < UNCOUNTABLE
+
+
+def size_for_others(folder: Path) -> int:
+    """What a user who is not root counts."""
+    ready, write = os.pipe()
+    opened = os.open(folder, os.O_RDONLY)
+    if (pid := os.fork()) == 0:
+        os.fchdir(opened)
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        os.write(write, str(disk_below(".")).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    size = int(os.read(ready, 100))
+    for each in (ready, write, opened):
+        os.close(each)
+    return size
 
 
 # ---------------------------------------------------------------- egress
