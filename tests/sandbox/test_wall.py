@@ -244,6 +244,40 @@ asyncio.run(main())
     await ended(handle)
 
 
+async def test_what_a_killed_server_has_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    code = """
+import asyncio, os, pathlib, sys
+from toolcaddie.ports import Command
+from toolcaddie.sandbox.wall import Wall
+async def main():
+    work = pathlib.Path(sys.argv[1])
+    (work / ".env").touch()
+    wall = Wall()
+    await wall.run(Command(argv=("true",), work=work, hidden=(".env",)))
+    print(*[name for name in os.listdir(os.environ["TMPDIR"]) if "toolcaddie" in name], flush=True)
+    if len(sys.argv) > 2:
+        os.kill(os.getpid(), 9)
+    await wall.close()
+asyncio.run(main())
+"""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "temporary").mkdir()
+
+    def names(*options: str) -> list[bytes]:
+        return subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "work"), *options],
+            stdout=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        ).stdout.split()
+
+    killed = await asyncio.to_thread(names, "killed")
+    following = await asyncio.to_thread(names)
+    assert (len(killed), len(following)) == (1, 1)
+    assert killed != following
+    assert contents(tmp_path / "temporary") == []
+
+
 async def test_limits_of_the_settings_are_the_most_that_a_command_may_use() -> None:
     sandbox = from_settings(seconds=0.3, open_files=40, output_bytes=10)
     outcome = await sandbox.run(shell("ulimit -n; head -c 100 /dev/zero; sleep 60"))

@@ -18,6 +18,7 @@ from toolcaddie.core.errors import SandboxError
 from toolcaddie.guards.openat2 import BENEATH, NO_LINKS, NO_MAGIC_LINKS, open_beneath
 from toolcaddie.ports import Command
 from toolcaddie.ports.sandbox import WORK
+from toolcaddie.sandbox.blank import Blank
 
 _MOST = 500
 """The largest number of masks of a command, because the time that bubblewrap takes for them grows with their square."""
@@ -26,14 +27,6 @@ _NO_LINKS = BENEATH | NO_LINKS | NO_MAGIC_LINKS
 
 Identity = tuple[int, int]
 """The device and the inode of a file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blank:
-    """An empty file and an empty folder of the host, which are shown instead of others."""
-
-    file: str
-    folder: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command
 from toolcaddie.ports.sandbox import FILES, WORK
+from toolcaddie.sandbox.blank import Blank
 from toolcaddie.sandbox.commands import environment
-from toolcaddie.sandbox.masks import Blank, Mask
+from toolcaddie.sandbox.masks import Mask
 
 Argument = str | Mapping[str, object]
 """An argument of bubblewrap, or something that the warden replaces by arguments: a folder or file of the host to show, or a file

@@ -17,7 +17,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,11 +25,12 @@ from typing import Any
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
+from toolcaddie.sandbox.blank import Blank, BlankPlace
 from toolcaddie.sandbox.channel import Channel, Line
 from toolcaddie.sandbox.checks import looked_at
 from toolcaddie.sandbox.commands import Most, allowed
 from toolcaddie.sandbox.egress import Dial, Proxy, public_connection
-from toolcaddie.sandbox.masks import Blank, Mask, check_covered, masks
+from toolcaddie.sandbox.masks import Mask, check_covered, masks
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -95,13 +95,9 @@ class Wall:
 
     @cached_property
     def _blank(self) -> Blank:
-        """An empty file and an empty folder, which exist as long as this process."""
-        place = tempfile.TemporaryDirectory(prefix="toolcaddie-blank-")
-        self._blank_place = place
-        folder, file = Path(place.name, "folder"), Path(place.name, "file")
-        folder.mkdir(mode=0o555)
-        file.touch(mode=0o444)
-        return Blank(file=str(file), folder=str(folder))
+        """An empty file and an empty folder, which exist as long as this sandbox."""
+        self._blank_place = BlankPlace()
+        return self._blank_place.blank
 
     async def _send(self, command: Command) -> tuple[_Walled, Pipes]:
         """Asks the warden to start a command."""

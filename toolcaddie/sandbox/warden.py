@@ -500,6 +500,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._count = 0
+        self._names = f"toolcaddie-{_process_namespace()}-{os.getpid()}"
         self._left: list[str] = []
         self._parents = list(self._writable())
 
@@ -508,7 +509,7 @@ class Groups:
         self._count += 1
         folders = []
         for parent in self._parents:
-            folder = f"{parent}/toolcaddie-{os.getpid()}-{self._count}"
+            folder = f"{parent}/{self._names}-{self._count}"
             with contextlib.suppress(OSError):
                 os.mkdir(folder)
                 folders.append(folder)
@@ -521,7 +522,7 @@ class Groups:
     def _writable(self) -> Iterator[str]:
         for parent in set(_group_folders()):
             _remove_forgotten(parent)
-            probe = f"{parent}/toolcaddie-{os.getpid()}-0"
+            probe = f"{parent}/{self._names}-0"
             with contextlib.suppress(OSError):
                 os.mkdir(probe)
                 os.rmdir(probe)
@@ -607,11 +608,19 @@ class Group:
 
 
 def _remove_forgotten(parent: str) -> None:
-    """Removes the groups of programs like this one that were killed."""
+    """Removes the groups of programs like this one that were killed. Those of other process namespaces, whose numbers say nothing
+    here, and those with processes stay."""
     for name in os.listdir(parent):
-        if (parts := name.split("-"))[0] == "toolcaddie" and not os.path.exists(f"/proc/{parts[1]}"):
-            with contextlib.suppress(OSError):
-                os.rmdir(f"{parent}/{name}")
+        match name.split("-"):
+            case ["toolcaddie", namespace, pid, _] if namespace == _process_namespace() and not os.path.exists(
+                f"/proc/{pid}"
+            ):
+                with contextlib.suppress(OSError):
+                    os.rmdir(f"{parent}/{name}")
+
+
+def _process_namespace() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)
 
 
 _EVENTS = ("memory.oom_control", "memory.events")
