@@ -20,6 +20,7 @@ def answer(machine: str, number: int, *arguments: int, architecture: int | None 
     data = struct.pack("=IIQ6Q", number, architecture or MACHINES[machine], 0, *padded)
     lines = list(struct.iter_unpack("=HBBI", program(machine, **options)))
     at, value = 0, 0
+    constant: int
     while True:
         code, if_true, if_false, constant = lines[at]
         at += 1
