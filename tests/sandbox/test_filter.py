@@ -11,14 +11,16 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.sandbox.filter import MACHINES, program
 
 ALLOWED, KILLED, EPERM, ENOSYS, EAFNOSUPPORT = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026, 0x00050061
+ENOLCK = 0x00050025
 
 
-def answer(machine: str, number: int, *arguments: int, architecture: int | None = None, setup: bool = False) -> int:
+def answer(machine: str, number: int, *arguments: int, architecture: int | None = None, **options: bool) -> int:
     """What the kernel does about a call: it runs the program on the call's number and arguments."""
     padded: Sequence[int] = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("=IIQ6Q", number, architecture or MACHINES[machine], 0, *padded)
-    lines = list(struct.iter_unpack("=HBBI", program(machine, setup=setup)))
+    lines = list(struct.iter_unpack("=HBBI", program(machine, **options)))
     at, value = 0, 0
+    constant: int
     while True:
         code, if_true, if_false, constant = lines[at]
         at += 1
@@ -83,6 +85,23 @@ def test_bubblewrap_may_build_the_wall_and_nothing_more() -> None:
         assert answer("x86_64", number, 0x10000000, setup=True) == ALLOWED
     for number in (101, 321, 298, 250, 246, 310):  # ptrace, bpf, perf_event_open, keyctl, kexec_load, process_vm_readv
         assert answer("x86_64", number, setup=True) == EPERM
+
+
+def test_a_command_that_only_reads_locks_nothing_and_has_no_unix_sockets_with_paths() -> None:
+    read_lock, write = 6, 1
+    for number, arguments in ((73, (3, 2)), (72, (3, read_lock)), (72, (3, 7)), (72, (3, 37)), (72, (3, 38))):
+        assert answer("x86_64", number, *arguments) == ALLOWED
+        assert answer("x86_64", number, *arguments, only_reads=True) == ENOLCK
+    assert answer("x86_64", 72, 3, write, only_reads=True) == ALLOWED
+    assert answer("x86_64", 41, 1, 1, 0, only_reads=True) == EAFNOSUPPORT
+    assert answer("x86_64", 41, 2, 1, 0, only_reads=True) == ALLOWED
+    assert answer("x86_64", 53, 1, 1, 0, only_reads=True) == ALLOWED
+    assert answer("x86_64", 53, 1, 2, 0, only_reads=True) == EPERM  # a datagram goes to any path
+
+
+def test_no_command_makes_programs_of_the_host_wait_for_a_lease() -> None:
+    assert answer("x86_64", 72, 3, 1024, 0) == EPERM
+    assert answer("aarch64", 25, 3, 1024, 0) == EPERM
 
 
 def test_a_machine_without_a_filter_is_an_error() -> None:

@@ -53,7 +53,8 @@ class Command:
     folder: str = "."
     """The folder in which it starts, relative to `work`."""
     hidden: tuple[str, ...] = ()
-    """Files and folders relative to `work` that the command sees empty, such as files with secrets."""
+    """Files and folders relative to `work` that the command sees empty, such as files with secrets. One that does not
+    exist is an error, because it may have just got another name."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Small files that the command sees, by their names in the folder `FILES`."""
     env: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from toolcaddie.core.errors import SandboxError
@@ -22,6 +23,7 @@ from toolcaddie.sandbox.view import PROXY_PORT
 _PAUSE = 0.002
 """Seconds between two attempts to send to a warden that has much to do."""
 _BUSY = frozenset({errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS})
+_BUSY_SECONDS = 10.0
 _ATTEMPTS = 2
 _LISTENER_SECONDS = 5.0
 
@@ -31,7 +33,7 @@ class Channel:
 
     def __init__(self) -> None:
         machine = os.uname().machine
-        self._filters = program(machine, setup=True), program(machine)
+        self._filters = program(machine, setup=True), program(machine), program(machine, only_reads=True)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -63,12 +65,17 @@ class Channel:
             process.wait()
 
     async def _send(self, message: str, descriptors: Sequence[int]) -> None:
+        end = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
                 socket.send_fds(self._connected(), [message.encode()], descriptors)
             except OSError as error:
                 if error.errno not in _BUSY:
                     raise
+                if time.monotonic() > end:
+                    raise SandboxError(
+                        f"the program that starts commands takes none now ({error}); try again"
+                    ) from error
                 await asyncio.sleep(_PAUSE)
             else:
                 return

@@ -68,9 +68,14 @@ _JUDGED = """
     clone 56 220     socket 41 198    socketpair 53 199  ioctl 16 29        personality 135 92
     mknod 133 -      mknodat 259 33   chmod 90 -         fchmod 91 52       fchmodat 268 53
     fchmodat2 452 452                 open 2 -           openat 257 56      creat 85 -
-    mkdir 83 -       mkdirat 258 34
+    mkdir 83 -       mkdirat 258 34   fcntl 72 25
 """
 """Calls that are judged by their arguments."""
+
+_LOCKS = "flock 73 32"
+"""Calls that a command that only reads cannot use: a lock of its own would hold up the programs that write."""
+_LEASE, _LOCKING = 1024, (6, 7, 37, 38)
+"""Orders of `fcntl`: F_SETLEASE, and F_SETLK, F_SETLKW, F_OFD_SETLK and F_OFD_SETLKW."""
 
 _NEEDED_FOR_SETUP = {"mount", "umount2", "pivot_root", "chroot", "sethostname", "setdomainname", "unshare", "setns"}
 """Calls with which bubblewrap builds the wall."""
@@ -86,10 +91,11 @@ class _Test:
     mask: int = 0xFFFFFFFF
 
 
-def program(machine: str, *, setup: bool = False) -> bytes:
+def program(machine: str, *, setup: bool = False, only_reads: bool = False) -> bytes:
     """Returns the filter for a machine, as `os.uname` names it. Raises `ConfigError` if there is none.
 
-    `setup`: the wider filter for bubblewrap itself, which must be able to mount and to make namespaces.
+    `setup`: the wider filter for bubblewrap itself, which must be able to mount and to make namespaces. `only_reads`: the
+    narrower one for a command that only reads, and so must not lock files or speak to other programs over unix sockets.
     """
     if machine not in MACHINES:
         raise ConfigError(
@@ -106,7 +112,9 @@ def program(machine: str, *, setup: bool = False) -> bytes:
         if not (setup and name in ("clone3", "openat2")):
             lines += _when(number, [_return(_ERRNO | errno.ENOSYS)])
     if not setup:
-        lines += _judgements(_numbers(_JUDGED, machine))
+        lines += _judgements(_numbers(_JUDGED, machine), only_reads=only_reads)
+    for number in _numbers(_LOCKS, machine).values() if only_reads else ():
+        lines += _when(number, [_return(_ERRNO | errno.ENOLCK)])
     return b"".join([*lines, _return(_ALLOW)])
 
 
@@ -129,13 +137,15 @@ def _preamble(machine: str) -> Iterable[bytes]:
     yield from _when(_NEWEST, [_return(_ERRNO | errno.ENOSYS)], operation=_GREATER)
 
 
-def _judgements(calls: Mapping[str, int]) -> Iterable[bytes]:
+def _judgements(calls: Mapping[str, int], *, only_reads: bool) -> Iterable[bytes]:
     """Refuses calls by their arguments."""
     for name, tests in _TESTS.items():
         if name in calls:
             yield from _when(calls[name], [*_refused_if(tests), _return(_ALLOW)])
-    for name, family in (("socket", (1, 2, 10)), ("socketpair", (1,))):
-        yield from _when(calls[name], _sockets(family))
+    yield from _when(calls["socket"], _sockets((2, 10) if only_reads else (1, 2, 10)))
+    # A pair of datagram sockets sends to others too, by their paths.
+    yield from _when(calls["socketpair"], _sockets((1,), kinds=(1, 5) if only_reads else (1, 2, 5)))
+    yield from _when(calls["fcntl"], _orders(_LOCKING if only_reads else ()))
     for name, flags, mode in (("open", 1, 2), ("openat", 2, 3)):
         if name in calls:
             yield from _when(calls[name], _created(flags, mode))
@@ -178,22 +188,24 @@ def _refused_if(tests: Iterable[_Test]) -> Iterable[bytes]:
         yield _refusal()
 
 
-def _sockets(families: Sequence[int]) -> list[bytes]:
-    """Allows these families, with streams, datagrams and sequenced packets of their usual protocols."""
-    lines = [_load_argument(0)]
-    lines += [_jump(_EQUAL, family, len(families) - place, 0) for place, family in enumerate(families)]
-    lines += [_return(_ERRNO | errno.EAFNOSUPPORT)]
-    lines += [_load_argument(1), _line(_AND, 0, 0, 0xF)]
-    lines += [_jump(_EQUAL, 1, 3, 0), _jump(_EQUAL, 2, 2, 0), _jump(_EQUAL, 5, 1, 0), _refusal()]
-    lines += [_load_argument(2)]
-    return [
-        *lines,
-        _jump(_EQUAL, 0, 3, 0),
-        _jump(_EQUAL, 6, 2, 0),
-        _jump(_EQUAL, 17, 1, 0),
-        _refusal(),
-        _return(_ALLOW),
-    ]
+def _sockets(families: Sequence[int], kinds: Sequence[int] = (1, 2, 5)) -> list[bytes]:
+    """Allows these families, and of them streams (1), datagrams (2) and sequenced packets (5) of their usual protocols."""
+    lines = [_load_argument(0), *_any_of(families, _return(_ERRNO | errno.EAFNOSUPPORT))]
+    lines += [_load_argument(1), _line(_AND, 0, 0, 0xF), *_any_of(kinds, _refusal())]
+    return [*lines, _load_argument(2), *_any_of((0, 6, 17), _refusal()), _return(_ALLOW)]
+
+
+def _orders(locking: Sequence[int]) -> list[bytes]:
+    """Refuses a lease, with which a program of the host that opens the file waits, and locks as if the file system had none."""
+    lines = [_load_argument(1), _jump(_EQUAL, _LEASE, 0, 1), _refusal()]
+    for order in locking:
+        lines += [_jump(_EQUAL, order, 0, 1), _return(_ERRNO | errno.ENOLCK)]
+    return [*lines, _return(_ALLOW)]
+
+
+def _any_of(values: Sequence[int], refusal: bytes) -> list[bytes]:
+    """Goes on behind these lines if the loaded value is one of these, and else returns the refusal."""
+    return [*(_jump(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)), refusal]
 
 
 def _created(flags: int, mode: int) -> list[bytes]:

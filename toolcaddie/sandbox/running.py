@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome
 from toolcaddie.sandbox.pipes import Input, Output
-from toolcaddie.sandbox.usage import disk_below, removed_below
+from toolcaddie.sandbox.usage import UNCOUNTABLE, disk_below, removed_below
 
 Ending = Literal["exited", "timeout", "killed", "memory", "disk"]
 
@@ -168,16 +168,18 @@ class Running:
         """Ends the command if its work folder has grown by more than it may."""
         if self._folder is None:
             return
-        most = await asyncio.to_thread(disk_below, self._folder) + self._command.limits.disk_bytes
+        limits = self._command.limits
+        # What cannot be counted now could grow unseen.
+        most = await asyncio.to_thread(disk_below, self._folder) % UNCOUNTABLE + limits.disk_bytes
         while True:
             begun = time.monotonic()
-            if await asyncio.to_thread(_disk, self._folder, self._processes.pid, most) > most:
+            if await asyncio.to_thread(_disk, self._folder, self._processes.pid, most, limits.file_bytes) > most:
                 self.end("disk")
             await asyncio.sleep(max(_DISK_SECONDS, 4 * (time.monotonic() - begun)))
 
 
-def _disk(folder: str, pid: int, most: int) -> int:
-    return disk_below(folder, most) + (removed_below(pid, folder) if pid else 0)
+def _disk(folder: str, pid: int, most: int, largest: int) -> int:
+    return disk_below(folder, most) + (removed_below(pid, folder, largest) if pid else 0)
 
 
 def _retrieve(outcome: asyncio.Task[Outcome]) -> None:

@@ -15,9 +15,10 @@ _ENTRY_BYTES = 1024
 _BLOCK = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEPTH = 50
-_DEEP_BYTES = 1 << 40
-"""What a folder counts that is nested deeper than `_DEPTH`: looking into it takes an open descriptor for each level."""
-_COUNTED = (b"RssAnon:", b"RssShmem:")
+UNCOUNTABLE = 1 << 40
+"""What a folder counts that is nested deeper than `_DEPTH`, because looking into it takes an open descriptor for each level, and
+one that this process cannot read."""
+_COUNTED = (b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:")
 
 
 def memory_below(pid: int) -> int:
@@ -39,30 +40,57 @@ def disk_below(folder: str, most: int | None = None) -> int:
             total += size
             if most is not None and total > most:
                 break
+    except PermissionError:
+        return total + UNCOUNTABLE
     except OSError:  # the folder itself is gone
         return total
     return total
 
 
-def removed_below(pid: int, folder: str) -> int:
-    """Returns the bytes of files on the disk of a folder that a process and its descendants have open although they have been
-    removed."""
+def removed_below(pid: int, folder: str, largest: int) -> int:
+    """Returns the bytes of files on the disk of a folder that a process and its descendants have open or in their memory although
+    they have been removed. `largest`: what a file counts whose size only root may look at."""
     try:
         device = os.stat(folder).st_dev
     except OSError:  # the folder itself is gone
         return 0
-    sizes = {status.st_ino: status.st_blocks * _BLOCK for each in _tree(pid) for status in _removed(each, device)}
+    sizes: dict[int, int] = {}
+    for each in _tree(pid):
+        sizes.update(_removed(each, device, largest))
+    for each in _tree(pid):
+        sizes.update(_opened(each, device))
     return sum(sizes.values())
 
 
-def _removed(pid: int, device: int) -> Iterator[os.stat_result]:
+def _opened(pid: int, device: int) -> Iterator[tuple[int, int]]:
+    """Yields the inodes and sizes of removed files that a process has open."""
     for number in _names(f"/proc/{pid}/fd"):
         try:
             status = os.stat(f"/proc/{pid}/fd/{number}")
         except OSError:  # it has just been closed
             continue
         if status.st_dev == device and status.st_nlink == 0 and stat.S_ISREG(status.st_mode):
-            yield status
+            yield status.st_ino, status.st_blocks * _BLOCK
+
+
+def _removed(pid: int, device: int, largest: int) -> Iterator[tuple[int, int]]:
+    """Yields the inodes and sizes of removed files that a process has in its memory."""
+    for line in _content(f"/proc/{pid}/maps").splitlines():
+        if not line.endswith(b" (deleted)"):
+            continue
+        place, _, _, numbers, inode = line.split()[:5]
+        start, end = (int(each, 16) for each in place.split(b"-"))
+        major, minor = (int(each, 16) for each in numbers.split(b":"))
+        try:
+            status = os.stat(f"/proc/{pid}/map_files/{start:x}-{end:x}")
+        except PermissionError:
+            if os.makedev(major, minor) == device:
+                yield int(inode), largest
+        except OSError:  # it is no longer there
+            continue
+        else:
+            if status.st_dev == device and status.st_nlink == 0:
+                yield status.st_ino, status.st_blocks * _BLOCK
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -115,15 +143,20 @@ def _sizes_in(descriptor: int, opened: ExitStack, depth: int) -> Iterator[int]:
                 yield _ENTRY_BYTES + entry.stat(follow_symlinks=False).st_blocks * _BLOCK
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
+            except PermissionError:
+                yield UNCOUNTABLE
             except OSError:  # it has just been removed
                 continue
     if folders and depth == _DEPTH:
-        yield _DEEP_BYTES * len(folders)
+        yield UNCOUNTABLE * len(folders)
         return
     for name in folders:
         try:
             below = os.open(name, _FOLDER, dir_fd=descriptor)
-        except OSError:  # it has just been removed, or cannot be read
+        except PermissionError:
+            yield UNCOUNTABLE
+            continue
+        except OSError:  # it has just been removed
             continue
         with ExitStack() as inner:
             yield from _sizes_in(below, inner, depth + 1)

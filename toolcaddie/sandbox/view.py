@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command
 from toolcaddie.ports.sandbox import FILES, WORK
+from toolcaddie.sandbox.blank import Blank
 from toolcaddie.sandbox.commands import environment
+from toolcaddie.sandbox.masks import Mask
 
 Argument = str | Mapping[str, object]
 """An argument of bubblewrap, or something that the warden replaces by arguments: a folder or file of the host to show, or a file
@@ -31,18 +33,13 @@ _ETC = (
 _PRIVATE = (WORK, FILES, "/proc", "/dev")
 """Folders that are the command's own, so that nothing of the host can be shown in them under its own path."""
 _MOVED = "/opt/toolcaddie"
+_PARTS = ("bin", "lib", "lib64", "include", "libexec", "share", "ssl", "pyvenv.cfg")
+"""What an interpreter or a virtual environment has in its folder."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blank:
-    """An empty file and an empty folder of the host, which are shown instead of hidden ones."""
-
-    file: str
-    folder: str
-
-
-def arguments(command: Command, *, uid: int, blank: Blank) -> tuple[list[Argument], bytes]:
-    """Returns the arguments, and the contents of the files among them."""
+def arguments(command: Command, masks: Sequence[Mask], *, uid: int, blank: Blank) -> tuple[list[Argument], bytes]:
+    """Returns the arguments, and the contents of the files among them. Raises `SandboxError` if the work folder lies in a folder
+    that is shown anyway."""
     texts = _etc_files(uid) | {f"{FILES}/{name}": content for name, content in command.files.items()}
     room = min(command.limits.memory_bytes, command.limits.disk_bytes) // 2
     seen: list[Argument] = [
@@ -67,7 +64,7 @@ def arguments(command: Command, *, uid: int, blank: Blank) -> tuple[list[Argumen
         *("--dev", "/dev", *_empty("/dev/shm", room // 2), "--remount-ro", "/dev"),
         *_empty("/tmp", room),
         *_interpreter(),
-        *_work(command, blank),
+        *_work(command, masks, blank),
         *("--dir", FILES),
     ]
     content = b""
@@ -106,8 +103,17 @@ def _system() -> Iterator[Argument]:
 
 def _interpreter() -> Iterator[Argument]:
     """Shows the running interpreter and its virtual environment."""
-    for source, place in _interpreter_places().items():
+    for source, place in _interpreter_parts():
         yield _shown(source, place)
+
+
+def _interpreter_parts() -> Iterator[tuple[str, str]]:
+    """Yields the files and folders of the interpreter, and where they are shown. Nothing else in its folder is: a project may be
+    its own virtual environment."""
+    for prefix, place in _interpreter_places().items():
+        for name in _PARTS:
+            if os.path.exists(f"{prefix}/{name}"):
+                yield f"{prefix}/{name}", f"{place}/{name}"
 
 
 def _interpreter_places() -> dict[str, str]:
@@ -120,18 +126,32 @@ def _interpreter_places() -> dict[str, str]:
     return places
 
 
-def _work(command: Command, blank: Blank) -> Iterator[Argument]:
+def _work(command: Command, masks: Sequence[Mask], blank: Blank) -> Iterator[Argument]:
     if command.work is None:
         yield from ("--size", str(command.limits.disk_bytes), "--perms", "0700", "--tmpfs", WORK)
         return
     work = os.path.realpath(command.work)
     yield {"show": work, "as": WORK, "how": "--bind" if command.writable else "--ro-bind", "owned": True}
-    for prefix in _interpreter_places():  # the server's own programs, which a command must not change
-        if _below(os.path.realpath(prefix), work) and os.path.realpath(prefix) != work:
-            yield _shown(prefix, WORK + os.path.realpath(prefix)[len(work) :])
-    for path in dict.fromkeys(os.path.realpath(os.path.join(work, name)) for name in command.hidden):
-        if _below(path, work) and os.path.lexists(path):
-            yield _shown(blank.folder if os.path.isdir(path) else blank.file, WORK + path[len(work) :])
+    yield from _programs(command, work)
+    own = [(os.path.realpath(source), place) for source, place in _interpreter_parts()]
+    for real, place in own:  # the project is its own virtual environment
+        inside = [each for each in masks if os.path.dirname(real) == work and _below(each.path, real)]
+        yield from (_shown(each.blank(blank), place + each.path[len(real) :]) for each in inside)
+    yield from (_shown(each.blank(blank), WORK + each.path[len(work) :]) for each in masks)
+
+
+def _programs(command: Command, work: str) -> Iterator[Argument]:
+    """Shows the server's own programs in the work folder, which a command must not change, read-only."""
+    prefixes = [os.path.realpath(prefix) for prefix in _interpreter_places()]
+    parts = [os.path.realpath(source) for source, _ in _interpreter_parts()]
+    if around := next((part for part in parts if _below(work, part)), None):
+        raise SandboxError(
+            f"the work folder {command.work} lies in {around}, which commands see because it belongs to the running Python; "
+            "use another work folder, or a virtual environment elsewhere"
+        )
+    for path in parts if work in prefixes else prefixes:
+        if _below(path, work):
+            yield _shown(path, WORK + path[len(work) :])
 
 
 def _etc_files(uid: int) -> dict[str, bytes]:

@@ -17,22 +17,24 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact
+from toolcaddie.sandbox.blank import Blank, BlankPlace
 from toolcaddie.sandbox.channel import Channel, Line
 from toolcaddie.sandbox.checks import looked_at
 from toolcaddie.sandbox.commands import Most, allowed
 from toolcaddie.sandbox.egress import Dial, Proxy, public_connection
+from toolcaddie.sandbox.masks import Mask, check_covered, masks
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
-from toolcaddie.sandbox.view import Blank, arguments
+from toolcaddie.sandbox.view import arguments
 
 _NAMES = itertools.count(1)
 _PIECE = 65_536
@@ -93,17 +95,14 @@ class Wall:
 
     @cached_property
     def _blank(self) -> Blank:
-        """An empty file and an empty folder, which exist as long as this process."""
-        place = tempfile.TemporaryDirectory(prefix="toolcaddie-blank-")
-        self._blank_place = place
-        folder, file = Path(place.name, "folder"), Path(place.name, "file")
-        folder.mkdir(mode=0o555)
-        file.touch(mode=0o444)
-        return Blank(file=str(file), folder=str(folder))
+        """An empty file and an empty folder, which exist as long as this sandbox."""
+        self._blank_place = BlankPlace()
+        return self._blank_place.blank
 
     async def _send(self, command: Command) -> tuple[_Walled, Pipes]:
         """Asks the warden to start a command."""
         name = f"{next(_NAMES)}"
+        covered = await asyncio.to_thread(masks, command)
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
 
             def pipe(*, child_reads: bool) -> tuple[int, int]:
@@ -124,32 +123,49 @@ class Wall:
             stderr, their_stderr = pipe(child_reads=False)
             report, their_report = pipe(child_reads=False)
             go, their_go = pipe(child_reads=True)
-            request = file(self._request(command))
+            request = file(self._request(command, covered))
             await self._channel.send(
                 f"run {name}", [request, their_stdin, their_stdout, their_stderr, their_report, their_go]
             )
             ours.pop_all()
         proxy = None if command.egress is None else Proxy(command.egress.hosts, self._dial)
-        walled = _Walled(command, report, go, Line(self._channel, name), proxy)
+        line = Line(self._channel, name)
+        walled = _Walled(command, report, go, line, proxy, _Cover(command.work, covered, self._blank))
         return walled, Pipes(stdin=stdin, stdout=stdout, stderr=stderr)
 
-    def _request(self, command: Command) -> bytes:
-        seen, contents = arguments(command, uid=self._uid, blank=self._blank)
+    def _request(self, command: Command, covered: Sequence[Mask]) -> bytes:
+        seen, contents = arguments(command, covered, uid=self._uid, blank=self._blank)
         values = {
             "program": self._program,
             "arguments": seen,
             "command": _limited(command),
             "limits": {"memory": command.limits.memory_bytes, "processes": command.limits.processes},
             "uid": self._uid,
+            "only_reads": command.work is not None and not command.writable,
         }
         return json.dumps(values).encode() + b"\n" + contents
+
+
+@dataclass(frozen=True, slots=True)
+class _Cover:
+    """What is covered in the work folder of a command."""
+
+    work: Path | None
+    masks: Sequence[Mask]
+    blank: Blank
+
+    async def check(self, pid: int, is_over: Callable[[], bool]) -> None:
+        """Returns when a process sees it covered. Raises `SandboxError`."""
+        if self.work is not None and self.masks:
+            await asyncio.to_thread(check_covered, self.masks, self.work, self.blank, pid, is_over)
 
 
 class _Walled:
     """The processes of a command behind the wall, as the warden and bubblewrap report them."""
 
-    def __init__(self, command: Command, report: int, go: int, line: Line, proxy: Proxy | None) -> None:
+    def __init__(self, command: Command, report: int, go: int, line: Line, proxy: Proxy | None, cover: _Cover) -> None:
         self._command = command
+        self._cover = cover
         self._report = report
         self._go = go
         self._line = line
@@ -262,10 +278,10 @@ class _Walled:
         self._dead = self._loop.create_future()
         self._loop.add_reader(self._first, self._die)
         self._calm = self._loop.call_later(_CALM_SECONDS, self._calm_down)
-        if self._proxy is None:
+        if self._proxy is None and not self._cover.masks:
             self._go_on()
         else:
-            self._opening = self._loop.create_task(self._open_proxy(self._proxy))
+            self._opening = self._loop.create_task(self._prepare(self._dead))
 
     def _calm_down(self) -> None:
         """Lowers the priority of the command, and raises that of its first process, which does nothing until it must end all."""
@@ -273,12 +289,14 @@ class _Walled:
         with contextlib.suppress(OSError):  # only root may
             os.setpriority(os.PRIO_PROCESS, self.pid, _FIRST_PRIORITY)
 
-    async def _open_proxy(self, proxy: Proxy) -> None:
-        """Lets the proxy listen in the network of the command, and then the command begin."""
+    async def _prepare(self, dead: asyncio.Future[None]) -> None:
+        """Lets the command begin when all that it must not see is covered, and the proxy listens in its network."""
         try:
-            await proxy.open(await self._line.listener(self.pid))
+            await self._cover.check(self.pid, dead.done)
+            if self._proxy is not None:
+                self._proxy.open(await self._line.listener(self.pid))
         except (OSError, SandboxError) as error:
-            self._error = f"its proxy cannot be opened: {error}"
+            self._error = str(error)
             self.kill()
         self._go_on()
 
@@ -287,7 +305,8 @@ class _Walled:
         if self._killed:
             self._kill_first()
         else:
-            os.write(self._go, b".")
+            with contextlib.suppress(BrokenPipeError):  # it has died already, and its end will say why
+                os.write(self._go, b".")
         if not self._begun.done():
             self._begun.set_result(None)
 

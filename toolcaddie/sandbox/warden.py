@@ -1,9 +1,9 @@
 """A program that starts commands behind the wall. `wall` starts it once, and sends it each command.
 
-    python -I -S warden.py SOCKET OUTER INNER
+    python -I -S warden.py SOCKET OUTER INNER READER
 
-SOCKET is the number of a socket of whole messages; OUTER and INNER are files with filters of system calls, for bubblewrap and for
-the command. A message is one of these:
+SOCKET is the number of a socket of whole messages; OUTER, INNER and READER are files with filters of system calls, for
+bubblewrap, for commands, and for commands that only read. A message is one of these:
 
     run ID           start a command. It comes with six descriptors: the request (JSON, then the contents of files), the command's
                      three standard streams, the pipe to report to, and the pipe on which bubblewrap waits before the command
@@ -65,13 +65,17 @@ _DYING = {"cpu.shares": "8192", "cpu.weight": "800"}
 """The share of a command that is killed: a process needs computing time to end."""
 
 
+Filters = tuple[bytes, bytes, bytes]
+"""The programs OUTER, INNER and READER."""
+
+
 # ---------------------------------------------------------------- the server's side
 
 
 class Warden:
     """Starts commands, one process each, and reports their ends."""
 
-    def __init__(self, channel: socket.socket, filters: tuple[bytes, bytes]) -> None:
+    def __init__(self, channel: socket.socket, filters: Filters) -> None:
         self._channel = channel
         self._filters = filters
         self._parent = os.getppid()
@@ -241,6 +245,7 @@ class Request:
         self.command: Sequence[str] = values["command"]
         self.limits: Mapping[str, int] = values["limits"]
         self.uid: int = values["uid"]
+        self.only_reads: bool = values["only_reads"]
         self.contents = contents
 
     @classmethod
@@ -271,7 +276,7 @@ class Spare:
         self.pid, self.group, self._channel = pid, group, channel
 
     @classmethod
-    def forked(cls, groups: Groups, filters: tuple[bytes, bytes], *, root: bool) -> Spare:
+    def forked(cls, groups: Groups, filters: Filters, *, root: bool) -> Spare:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         group = groups.made()
         warden = os.getpid()
@@ -294,7 +299,7 @@ class Spare:
         return self.group.removed(poll)
 
 
-def _become_command(channel: socket.socket, filters: tuple[bytes, bytes], warden: int, *, root: bool) -> NoReturn:
+def _become_command(channel: socket.socket, filters: Filters, warden: int, *, root: bool) -> NoReturn:
     """Waits for a request and replaces this process by bubblewrap."""
     report = -1
     try:
@@ -337,11 +342,9 @@ def _above(descriptor: int) -> int:
     return moved if moved > 2 else _above(moved)
 
 
-def _launch(
-    request: Request, filters: tuple[bytes, bytes], report: int, block: int, owner: int | None, *, root: bool
-) -> NoReturn:
+def _launch(request: Request, filters: Filters, report: int, block: int, owner: int | None, *, root: bool) -> NoReturn:
     stage = Stage(request, owner) if root else None
-    inner = _memory_file(filters[1])
+    inner = _memory_file(filters[2 if request.only_reads else 1])
     arguments, passed = [], [report, block, inner]
     for each in request.arguments:
         if isinstance(each, str):
@@ -497,6 +500,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._count = 0
+        self._names = f"toolcaddie-{_process_namespace()}-{os.getpid()}"
         self._left: list[str] = []
         self._parents = list(self._writable())
 
@@ -505,7 +509,7 @@ class Groups:
         self._count += 1
         folders = []
         for parent in self._parents:
-            folder = f"{parent}/toolcaddie-{os.getpid()}-{self._count}"
+            folder = f"{parent}/{self._names}-{self._count}"
             with contextlib.suppress(OSError):
                 os.mkdir(folder)
                 folders.append(folder)
@@ -518,7 +522,7 @@ class Groups:
     def _writable(self) -> Iterator[str]:
         for parent in set(_group_folders()):
             _remove_forgotten(parent)
-            probe = f"{parent}/toolcaddie-{os.getpid()}-0"
+            probe = f"{parent}/{self._names}-0"
             with contextlib.suppress(OSError):
                 os.mkdir(probe)
                 os.rmdir(probe)
@@ -604,11 +608,19 @@ class Group:
 
 
 def _remove_forgotten(parent: str) -> None:
-    """Removes the groups of programs like this one that were killed."""
+    """Removes the groups of programs like this one that were killed. Those of other process namespaces, whose numbers say nothing
+    here, and those with processes stay."""
     for name in os.listdir(parent):
-        if (parts := name.split("-"))[0] == "toolcaddie" and not os.path.exists(f"/proc/{parts[1]}"):
-            with contextlib.suppress(OSError):
-                os.rmdir(f"{parent}/{name}")
+        match name.split("-"):
+            case ["toolcaddie", namespace, pid, _] if namespace == _process_namespace() and not os.path.exists(
+                f"/proc/{pid}"
+            ):
+                with contextlib.suppress(OSError):
+                    os.rmdir(f"{parent}/{name}")
+
+
+def _process_namespace() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)
 
 
 _EVENTS = ("memory.oom_control", "memory.events")
@@ -641,10 +653,10 @@ def _write(path: str, text: str) -> None:
 def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     filters = []
-    for number in sys.argv[2:4]:
+    for number in sys.argv[2:5]:
         with open(int(number), "rb") as file:
             filters.append(file.read())
-    warden = Warden(channel, (filters[0], filters[1]))
+    warden = Warden(channel, (filters[0], filters[1], filters[2]))
     try:
         warden.serve()
     finally:
