@@ -88,8 +88,9 @@ class _Signing:
         target = visit.form.get("next", "")
         principal: Principal = Principal()
         key: ApiKey | None = None
-        if await self._keys.any():
-            key = await self._keys.check(visit.form.get("key", "").strip())
+        secret = visit.form.get("key", "").strip()
+        if secret or await self._keys.any():  # another process may have made the first key a moment ago
+            key = await self._keys.check(secret)
             if key is None:
                 return await self._page(visit, target, problem="This API key is unknown or revoked.")
             principal = key.principal
