@@ -42,7 +42,8 @@ def test_a_call_does_not_run_after_a_no(key: str, toolcaddie: CommandLine) -> No
     with terminal("run", "delete client 977") as person:
         person.until(_QUESTION)
         person.types(key)
-        person.until(b"A person did not approve this call")
+        shown = person.until(b"A person did not approve this call")
+    assert 'delete_client {"client_id":977} → refused by you' in shown
     (asked,) = toolcaddie.json("approvals", "list", "--all")["approvals"]
     assert asked["status"] == "refused"
 
