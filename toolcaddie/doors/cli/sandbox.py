@@ -35,10 +35,10 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def check(common: Common, as_json: bool) -> None:
-    """Try to get out of the sandbox of the settings, and show what holds.
+    """Try to get out of the sandbox.
 
-    Programs that try to leave are run in the sandbox, and this machine is looked at. The exit code is 1 if one thing does not
-    hold; the sandbox `plain` never holds.
+    It shows what holds of the sandbox of the settings. Programs that try to leave are run in it, and this machine
+    is looked at. The exit code is 1 if one thing does not hold; the sandbox `plain` never holds.
     """
     facts = _facts(common)
     if as_json:
@@ -78,9 +78,10 @@ def check(common: Common, as_json: bool) -> None:
 def run(
     common: Common, argv: tuple[str, ...], work: Path | None, read_only: bool, seconds: float, hosts: tuple[str, ...]
 ) -> None:
-    """Run the program ARGV with its arguments in the sandbox of the settings.
+    """Run a program in the sandbox of the settings.
 
-    Its exit code is that of the program, or 124 if its time was up. Two hyphens separate the program from the options.
+    ARGV is the program with its arguments. The exit code is that of the program, or 124 if its time was up. Two
+    hyphens separate the program from the options.
     """
     tried = Command(
         argv=argv,
