@@ -18,7 +18,7 @@ _VALUE_SHOWN = 500
 _LINES_SHOWN = 60
 _DIFF = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 """Matches the beginning of a unified diff."""
-_STYLES = {"+": {"fg": "green"}, "-": {"fg": "red"}, "@": {"fg": "cyan"}}
+_STYLES: Mapping[str, Mapping[str, Any]] = {"+": {"fg": "green"}, "-": {"fg": "red"}, "@": {"fg": "cyan"}}
 _KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
 _ANSWERS = {word[:end]: word[0] for word in ("yes", "no", "always", "why") for end in (1, len(word))}
 """The answers that a person may type, each with the key that it stands for."""
