@@ -154,8 +154,10 @@ def test_the_hint_of_a_run_that_waits_names_its_catalog(toolcaddie: CommandLine)
     hint = toolcaddie(*_DELETE).stderr
     run_id = toolcaddie.json("runs")["runs"][0]["run_id"]
     assert f"`toolcaddie resume {run_id} --catalog gym`" in hint
+    assert 'delete_client {"client_id":977} (' in hint
+    assert hint.index("`toolcaddie approvals show approval_") < hint.index("`toolcaddie approvals approve approval_")
     answered = toolcaddie("approvals", "approve", "--run", run_id)
-    assert f"`toolcaddie resume {run_id}`; name the same --catalog" in answered.stderr
+    assert f"`toolcaddie resume {run_id}`; name the same --catalog and --box" in answered.stderr
 
 
 def test_resume_makes_no_database(toolcaddie: CommandLine) -> None:

@@ -11,6 +11,8 @@ import pytest
 from tests.doors.commandline import CommandLine
 from tests.doors.terminal import Terminal
 from tests.doors.terminal import terminal as terminal_of
+from tests.walls import needs_the_wall
+from toolcaddie.testing import ScriptedUpstream, call, say
 from toolcaddie.util.user import user_name
 
 _QUESTION = b"[w]hy > "
@@ -37,12 +39,38 @@ def test_a_call_runs_after_a_yes(key: str, toolcaddie: CommandLine) -> None:
         person.until(_GONE)
 
 
+def _asked(tool: str, arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Returns the question about a call of a tool in the box."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    with ScriptedUpstream([call(tool, arguments), say("Done.")]) as upstream:
+        words = ("run", "do it", "--box", "files,exec", "--upstream", upstream.base_url, "--model", "gpt-test")
+        with terminal_of(*words) as person:
+            return person.until(_QUESTION).replace("\r", "")
+
+
+def test_a_diff_is_shown_in_colours(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (toolcaddie.home / "workspace").mkdir()
+    (toolcaddie.home / "workspace" / "a.txt").write_text("old\n")
+    question = _asked("file_edit", {"path": "a.txt", "old_text": "old", "new_text": "new"}, monkeypatch)
+    assert "\x1b[31m    -old\x1b[0m\n" in question
+    assert "\x1b[32m    +new\x1b[0m\n" in question
+    assert '\n    new_text: "new"\n' in question
+
+
+@needs_the_wall
+def test_a_command_is_shown_once_and_not_in_grey(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = _asked("exec", {"command": "rm -f notes.txt"}, monkeypatch)
+    assert "\n    rm -f notes.txt\n" in question
+    assert "command:" not in question
+
+
 @pytest.mark.parametrize("key", ["n", "no"])
 def test_a_call_does_not_run_after_a_no(key: str, toolcaddie: CommandLine) -> None:
     with terminal("run", "delete client 977") as person:
         person.until(_QUESTION)
         person.types(key)
-        person.until(b"A person did not approve this call")
+        shown = person.until(b"A person did not approve this call")
+    assert 'delete_client {"client_id":977} → refused by you' in shown
     (asked,) = toolcaddie.json("approvals", "list", "--all")["approvals"]
     assert asked["status"] == "refused"
 

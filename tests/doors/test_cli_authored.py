@@ -50,6 +50,8 @@ def test_tools_are_listed_shown_and_approved(toolcaddie: CommandLine, tool: Auth
         "web_fetch",
         "    1 | def run(text):",
         "text  string, required",
+        "description  ",
+        "the checks found nothing; they do not prove that it is harmless",
     ):
         assert text in shown
     approved = toolcaddie.ok("authored", "approve", "count_words", "--digest", tool.digest, "--note", "read it")
@@ -81,15 +83,12 @@ def test_at_a_terminal_the_person_is_asked_after_reading(
     assert toolcaddie.json("authored", "show", "count_words")["tool"]["status"] == status
 
 
-@pytest.mark.parametrize("characters", [12, 63])
-def test_the_beginning_of_a_digest_or_another_one_is_not_approved(
-    toolcaddie: CommandLine, tool: AuthoredTool, characters: int
-) -> None:
-    digest = (
-        tool.digest[:characters] if characters < 63 else tool.digest[:63] + ("0" if tool.digest[63] != "0" else "1")
-    )
-    refusal = toolcaddie.refused("authored", "approve", "count_words", "--digest", digest)
+def test_the_beginning_of_a_digest_or_another_one_is_not_approved(toolcaddie: CommandLine, tool: AuthoredTool) -> None:
+    other = tool.digest[:63] + ("0" if tool.digest[63] != "0" else "1")
+    refusal = toolcaddie.refused("authored", "approve", "count_words", "--digest", other)
     assert "count_words is not what you read" in refusal
+    refusal = toolcaddie.refused("authored", "approve", "count_words", "--digest", tool.digest[:12])
+    assert f"{tool.digest[:12]} is only the beginning of the digest of count_words; write the whole digest" in refusal
     assert toolcaddie.json("authored", "show", "count_words")["tool"]["status"] == "pending"
 
 
@@ -123,13 +122,28 @@ def test_an_approved_tool_is_revoked_and_deleted(toolcaddie: CommandLine, tool: 
     assert not Path(STORE_PATH, tool.id).exists()
 
 
+@pytest.mark.parametrize(("words", "answer"), [((), "y"), ((), "n"), (("--yes",), "")])
+def test_at_a_terminal_the_person_is_asked_before_a_tool_is_deleted(
+    toolcaddie: CommandLine, tool: AuthoredTool, words: tuple[str, ...], answer: str
+) -> None:
+    with terminal("authored", "delete", "count_words", *words) as person:
+        if answer:
+            person.until(b"delete count_words with all its versions? [y/N]: ")
+            person.types(answer)
+        person.until(b"nothing was deleted" if answer == "n" else b"deleted count_words")
+        assert person.ended() == (1 if answer == "n" else 0)
+    assert Path(STORE_PATH, tool.id).exists() == (answer == "n")
+
+
 @pytest.mark.parametrize("words", [("rename", "word_count"), ("scope", "reception")], ids=lambda words: words[0])
 def test_another_name_or_scope_needs_another_approval(
     toolcaddie: CommandLine, tool: AuthoredTool, words: tuple[str, str]
 ) -> None:
     toolcaddie.ok("authored", "approve", "count_words")
     verb, value = words
-    assert "pending" in toolcaddie.ok("authored", verb, "count_words", value)
+    result = toolcaddie("authored", verb, "count_words", value)
+    assert "pending" in result.stdout
+    assert "waits for approval again; until then, bots cannot call it" in result.stderr
     assert f"+{'name' if verb == 'rename' else 'scope'}: {value}" in toolcaddie.ok("authored", "diff", tool.id)
 
 

@@ -40,3 +40,12 @@ def test_a_name_that_the_box_does_not_have_is_refused(value: str, advice: str, t
 def test_a_question_names_the_box_in_the_command_that_continues(toolcaddie: CommandLine) -> None:
     result = toolcaddie("call", "file_write", "path=a", "content=b", "--box", "files", stdin="")
     assert "--box files" in result.stderr
+
+
+def test_selections_are_shown_and_explained_with_the_box(toolcaddie: CommandLine) -> None:
+    assert toolcaddie.json("select", "read the file notes.txt", "--box", "files")["counts"]["catalog"] == 3
+    assert "file_read is in" in toolcaddie.ok("why", "file_read", "read the file notes.txt", "--box", "files")
+
+
+def test_without_a_catalog_the_advice_names_the_box(toolcaddie: CommandLine) -> None:
+    assert "or --box files" in toolcaddie.refused("select", "hello")

@@ -179,6 +179,11 @@ def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> Non
     assert "--database-url sqlite:///other.sqlite" in typed["chat"]
 
 
+def test_what_serve_says_to_try_names_the_box_as_the_box(tmp_path: Path) -> None:
+    with _greeted(tmp_path, "--catalog", "gym", "--box", "files,datetime") as (_, told):
+        assert "toolcaddie chat --catalog gym --box files,datetime" in told
+
+
 def test_a_server_without_a_catalog_does_not_speak_of_the_gym(tmp_path: Path) -> None:
     with _greeted(tmp_path, "--upstream", "http://127.0.0.1:9/v1") as (_, told):
         assert "gym" not in told

@@ -60,7 +60,8 @@ async def test_the_next_message_after_the_answer_continues_the_run(
             paused = await client.ask(history, (), stream=stream)
             assert "This needs a person's approval before it goes on: delete_client (it may delete" in paused.text
             (approval,) = await served.runtime.approvals.list("default", status="open")
-            assert approval.id in paused.text
+            assert f"(toolcaddie approvals show {approval.id})" in paused.text
+            assert f"(toolcaddie approvals approve {approval.id})" in paused.text
             assert deleted == []
             await served.runtime.approvals.answer("default", approval.id, approved=approved, by=BOSS)
         async with (

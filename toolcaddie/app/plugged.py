@@ -42,8 +42,8 @@ def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: 
     """Returns the sources of the settings, not yet opened. If `needed` is True, it raises `ConfigError` if there are none."""
     if needed and not settings.catalogs and not settings.source:
         raise ConfigError(
-            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module, mcp:URL) or set catalogs in "
-            "toolcaddie.toml"
+            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module, mcp:URL) or --box files, or set "
+            "catalogs in toolcaddie.toml"
         )
     catalogs = [
         _started_without(load_catalog(spec, registry=registry, parts=parts), None, parts) for spec in settings.catalogs

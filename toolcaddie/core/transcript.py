@@ -73,10 +73,11 @@ def approval_text(result: RunResult) -> str:
     """Returns the text for a caller whose run waits for a person: the calls, and what to do."""
     waiting = [item for item in result.state.pending if item.waiting == "approval"]
     calls = ", ".join(_waiting_call(item) for item in waiting)
-    ids = " ".join(item.approval for item in waiting)
+    ids = [item.approval for item in waiting]
+    looks = ", ".join(f"toolcaddie approvals show {each}" for each in ids)
     return (
-        f"This needs a person's approval before it goes on: {calls}. Once it is answered (toolcaddie approvals approve {ids}), "
-        f"write again and it continues. (run {result.run_id})"
+        f"This needs a person's approval before it goes on: {calls}. Once it is read ({looks}) and answered (toolcaddie "
+        f"approvals approve {' '.join(ids)}), write again and it continues. (run {result.run_id})"
     )
 
 

@@ -19,6 +19,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.tools.authored import Authorship
+from toolcaddie.tools.authored.digests import check_digest
 from toolcaddie.tools.authored.values import Author, AuthoredTool, BrokenFolder, Review, Status
 from toolcaddie.util.suggest import did_you_mean
 
@@ -97,12 +98,7 @@ class Reviews:
         """Approves exactly the state with this digest, which is also the state by which the rules have judged the person."""
         tool = await self._seen(person, key)
         self._check_approvable(tool, person)
-        if tool.digest != digest:
-            raise RequestError(
-                f"{tool.definition.name} is not what you read: its digest is {tool.digest}, not {digest[:64]}; read it again",
-                param="digest",
-                code="changed",
-            )
+        check_digest(tool, digest)
         return await self._authorship.approve(person.tenant, tool.id, digest=digest, by=person, note=_checked(note))
 
     async def rollback(self, person: Principal, key: str, version: int, *, note: str = "") -> AuthoredTool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypedDict
@@ -82,8 +83,9 @@ def environment(command: Command, *, path: str, work: str, files: str, temporary
 
 
 def translated(text: str, *, work: str, files: str) -> str:
-    """Returns a text that begins with the path of the work folder or of the files with their real path instead."""
+    """Returns a text that begins with the path of the work folder or of the files with their real path instead. The path of
+    something that the host has there stays as it is."""
     for path, real in ((WORK, work), (FILES, files)):
-        if text == path or text.startswith(f"{path}/"):
+        if text == path or (text.startswith(f"{path}/") and not os.path.lexists(text)):
             return real + text[len(path) :]
     return text

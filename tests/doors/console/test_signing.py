@@ -47,6 +47,15 @@ async def test_a_key_that_is_unknown_or_revoked_signs_nobody_in(tmp_path: Path) 
         assert (await eve.opens(HOME)).path == "/console/sign-in"
 
 
+async def test_a_wrong_key_then_the_right_key_signs_in(tmp_path: Path) -> None:
+    async with reviewing(tmp_path) as server, browser(server) as boss:
+        key = await server.key(BOSS)
+        refused = await boss.sends(await boss.opens(HOME), "sign-in", key="tc_wrong")
+        assert "This API key is unknown or revoked." in refused.text
+        page = await boss.sends(refused, "sign-in", key=key)
+        assert (page.status, page.path) == (200, HOME)
+
+
 async def test_a_session_ends_when_the_person_signs_out(tmp_path: Path) -> None:
     async with reviewing(tmp_path) as server, browser(server) as boss, browser(server) as thief:
         page = await boss.signs_in(BOSS)

@@ -183,7 +183,7 @@ def _answer(
         for waiting in dict.fromkeys(run for answer in answers for run in (answer.run_id, *runs[answer.id])):
             note(
                 f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`; name "
-                "the same --catalog there as in the command that began it"
+                "the same --catalog and --box there as in the command that began it"
             )
     if problems:
         raise CommandFailed("; ".join(problems))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,13 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.doors.arguments import argument_texts
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import note
+from toolcaddie.util.replacing import replace
 
 _VALUE_SHOWN = 500
 _LINES_SHOWN = 60
+_DIFF = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
+"""Matches the beginning of a unified diff."""
+_STYLES: Mapping[str, Mapping[str, Any]] = {"+": {"fg": "green"}, "-": {"fg": "red"}, "@": {"fg": "cyan"}}
 _KEYS = "[y]es  [n]o  [a]lways for these arguments  [w]hy"
 _ANSWERS = {word[:end]: word[0] for word in ("yes", "no", "always", "why") for end in (1, len(word))}
 """The answers that a person may type, each with the key that it stands for."""
@@ -57,16 +62,37 @@ def _read(question: str) -> str:
 def _show(approval: Approval, run_id: str) -> None:
     """Prints a question: the tool, its arguments and the reason."""
     echo(f"{approval.tool} needs your approval: {approval.reason or approval.rule}", err=True, bold=True)
-    for name, text in argument_texts(approval):
-        note(f"    {name}: {text if len(text) <= _VALUE_SHOWN else f'{text[:_VALUE_SHOWN]}… (w shows all)'}")
-    for line in _preview_lines(approval.preview):
-        note(f"    {line}")
+    for name, text in argument_texts(_without_repetition(approval)):
+        short = text if len(text) <= _VALUE_SHOWN else f"{text[:_VALUE_SHOWN]}… (w shows all)"
+        echo(f"    {name}: {short}", err=True)
+    _print_preview(approval.preview, _preview_lines(approval.preview))
     if approval.taint:
         note(f"    read before: {', '.join(approval.taint)} (content of strangers)")
     if approval.run_id != run_id:
         note(
             f"    {approval.run_id} waits for the same answer: a no counts for both runs, a yes for the first to use it"
         )
+
+
+def _without_repetition(approval: Approval) -> Approval:
+    """Returns the approval without the arguments of one line with which its preview ends, such as the command of `exec`."""
+    arguments = {
+        name: value
+        for name, value in approval.arguments.items()
+        if not (isinstance(value, str) and _ends_with_line(approval.preview, value))
+    }
+    return replace(approval, arguments=arguments)
+
+
+def _ends_with_line(preview: str, text: str) -> bool:
+    return bool(text) and text == text.strip() and text.isprintable() and preview.endswith(f"\n\n{text}")
+
+
+def _print_preview(preview: str, lines: Sequence[str]) -> None:
+    """Prints lines of a preview: those of a unified diff in colours, others as they are."""
+    styles = _STYLES if _DIFF.search(preview) else {}
+    for line in lines:
+        echo(f"    {line}", err=True, **styles.get(line[:1], {}))
 
 
 def _preview_lines(preview: str) -> list[str]:
@@ -84,7 +110,6 @@ def _explain(approval: Approval) -> None:
         if len(text) > _VALUE_SHOWN:
             note(f"    {name}: {text}")
     if len(lines := approval.preview.splitlines()) > _LINES_SHOWN:
-        for line in lines:
-            note(f"    {line}")
+        _print_preview(approval.preview, lines)
     note(f"    asked by the rule {approval.rule!r}, policy {approval.policy_version}")
     note(f"    {approval.id} of run {approval.run_id}")

@@ -30,7 +30,8 @@ from toolcaddie.doors.cli.steps import Steps
 def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None:
     """Continue RUN_ID, which waited for a person's approval.
 
-    Answer its questions first (`toolcaddie approvals`), and name the same catalog as the command that began it.
+    Answer its questions first (`toolcaddie approvals`), and name the same --catalog and --box as in the command that
+    began it.
     """
     settings = settings_of(common, **flags)
     live = sys.stdout.isatty() and not as_json
@@ -54,7 +55,7 @@ def _check_tools(run_id: str, approvals: Sequence[Approval], catalog: Catalog) -
     if not names:
         return
     raise RequestError(
-        f"{run_id} waits to call {names}, which is not in the catalog; name the catalogs of the command that began it with "
-        "--catalog, or refuse the call (`toolcaddie approvals deny`) if the tool is gone. The run still waits",
+        f"{run_id} waits to call {names}, which is not in the catalog; name the same --catalog and --box as in the "
+        "command that began it, or refuse the call (`toolcaddie approvals deny`) if the tool is gone. The run still waits",
         param="catalog",
     )

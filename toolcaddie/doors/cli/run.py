@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import click
+import msgspec
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.classifying import CLASSIFY_HINT, is_never_asked
@@ -26,11 +27,13 @@ from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json, interrupted_line
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.user import user_name
+
+_ARGUMENTS_SHOWN = 80
 
 
 @click.command(
@@ -250,12 +253,18 @@ async def _waiting(parts: Assembled, ids: Sequence[str]) -> list[Approval]:
 
 def remedy(run_id: str, approvals: Sequence[Approval]) -> str:
     """Returns the sentence for a run that waits where nobody can be asked."""
-    calls = ", ".join(f"{approval.tool} ({approval.reason or approval.rule})" for approval in approvals)
+    calls = ", ".join(map(_waiting_call, approvals))
+    looks = ", ".join(f"`toolcaddie approvals show {approval.id}`" for approval in approvals)
     ids = " ".join(approval.id for approval in approvals)
     return (
-        f"{run_id} waits for a person's approval of {calls}; answer with `toolcaddie approvals approve {ids}` and "
-        f"continue with `{resume_command(run_id)}`, or let such calls run with --approve run"
+        f"{run_id} waits for a person's approval of {calls}; read it with {looks}, answer with `toolcaddie approvals approve "
+        f"{ids}` and continue with `{resume_command(run_id)}`, or let such calls run with --approve run"
     )
+
+
+def _waiting_call(approval: Approval) -> str:
+    arguments = shortened(msgspec.json.encode(approval.arguments).decode(), _ARGUMENTS_SHOWN)
+    return f"{approval.tool} {arguments} ({approval.reason or approval.rule})"
 
 
 def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -35,10 +36,10 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def check(common: Common, as_json: bool) -> None:
-    """Try to get out of the sandbox of the settings, and show what holds.
+    """Try to get out of the sandbox.
 
-    Programs that try to leave are run in the sandbox, and this machine is looked at. The exit code is 1 if one thing does not
-    hold; the sandbox `plain` never holds.
+    It shows what holds of the sandbox of the settings. Programs that try to leave are run in it, and this machine
+    is looked at. The exit code is 1 if one thing does not hold; the sandbox `plain` never holds.
     """
     facts = _facts(common)
     if as_json:
@@ -74,13 +75,21 @@ def check(common: Common, as_json: bool) -> None:
 @click.option(
     "--host", "hosts", multiple=True, help="Host that it may reach over http(s), such as *.example.com; repeatable."
 )
+@json_option
 @click.pass_obj
 def run(
-    common: Common, argv: tuple[str, ...], work: Path | None, read_only: bool, seconds: float, hosts: tuple[str, ...]
+    common: Common,
+    argv: tuple[str, ...],
+    work: Path | None,
+    read_only: bool,
+    seconds: float,
+    hosts: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Run the program ARGV with its arguments in the sandbox of the settings.
+    """Run a program in the sandbox of the settings.
 
-    Its exit code is that of the program, or 124 if its time was up. Two hyphens separate the program from the options.
+    ARGV is the program with its arguments. The exit code is that of the program, or 124 if its time was up. Two
+    hyphens separate the program from the options.
     """
     tried = Command(
         argv=argv,
@@ -90,11 +99,20 @@ def run(
         egress=Egress(hosts=hosts) if hosts else None,
     )
     outcome = _with_sandbox(common, lambda sandbox: sandbox.run(tried))
-    echo(outcome.stdout.decode(errors="replace"), nl=False)
-    echo(outcome.stderr.decode(errors="replace"), nl=False, err=True)
-    if outcome.ending != "exited":
-        note(f"the command was ended: {outcome.ending}")
+    if as_json:
+        print_json(_outcome_json(outcome))
+    else:
+        echo(outcome.stdout.decode(errors="replace"), nl=False)
+        echo(outcome.stderr.decode(errors="replace"), nl=False, err=True)
+        if outcome.ending != "exited":
+            note(f"the command was ended: {outcome.ending}")
     raise click.exceptions.Exit(_code(outcome))
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """Returns an outcome with its outputs as text."""
+    outputs = {name: getattr(outcome, name).decode(errors="replace") for name in ("stdout", "stderr")}
+    return {**dataclasses.asdict(outcome), **outputs}
 
 
 def _code(outcome: Outcome) -> int:

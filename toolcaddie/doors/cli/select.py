@@ -20,7 +20,15 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
-from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, max_tools_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import (
+    Match,
+    bot_option,
+    box_option,
+    catalog_option,
+    max_tools_option,
+    preset_option,
+    settings_of,
+)
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 
@@ -42,6 +50,7 @@ match_option = click.option(
 )
 @click.argument("message")
 @catalog_option
+@box_option
 @preset_option
 @bot_option
 @match_option
@@ -53,6 +62,7 @@ def command(
     common: Common,
     message: str,
     catalogs: tuple[str, ...],
+    box: tuple[str, ...],
     preset: str | None,
     bot: str | None,
     match: Match | None,
@@ -61,7 +71,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Show the tools that would be selected for MESSAGE."""
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, bot=bot)
+    settings = settings_of(common, catalogs=catalogs, box=box, preset=preset, match=match, max_tools=max_tools, bot=bot)
     messages = (*read_history(history), Message(role="user", content=message))
     runtime = offline(settings)
     selection, delivery = runtime.preview(RunRequest(messages=messages))

@@ -16,9 +16,13 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import (
+    ApprovalApplied,
+    ApprovalClosed,
+    CallDecided,
     CallFinished,
     CallIntended,
     CallProgressed,
@@ -43,6 +47,7 @@ from toolcaddie.core.tool import ToolCall
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import note, shortened
 from toolcaddie.util.text import visible_line
+from toolcaddie.util.user import user_name
 
 _ARGUMENTS_SHOWN = 80
 _RESULT_SHOWN = 100
@@ -140,6 +145,10 @@ class Steps:
                 self._spin(f"running {', '.join(call.name for call in event.calls)}")
             case MetaCalled():
                 self._note(f"{_call_text(event.call)} {_meta_outcome(event)}")
+            case CallDecided() if event.decision.verdict == "deny":
+                self._note(denied_line(event))
+            case ApprovalApplied() | ApprovalClosed() if event.approval.status == "refused":
+                self._note(unapproved_line(event.approval))
             case CallProgressed():
                 self._spin(progress_line(event))
             case CallFinished():
@@ -233,6 +242,23 @@ def progress_line(event: CallProgressed) -> str:
     """Returns how far a call has come: `export_clients: 3 of 8, writing`."""
     amount = f"{event.done:g}" if event.total is None else f"{event.done:g} of {event.total:g}"
     return f"{event.tool}: {amount}{f', {event.message}' if event.message else ''}"
+
+
+def denied_line(event: CallDecided) -> str:
+    """Returns a call that the policy or the tool's source refused, with the reason, as one line."""
+    reason = event.decision.reason or f"the rule {event.decision.rule}"
+    return f"{_call_text(event.call)} refused: {shortened(reason, _RESULT_SHOWN)}"
+
+
+def unapproved_line(approval: Approval) -> str:
+    """Returns a call that was not approved as one line: refused by the person at this terminal, by somebody else, or by the
+    answer that the settings give."""
+    arguments = msgspec.json.encode(approval.arguments).decode()
+    call = _call_text(ToolCall(id=approval.call_id, name=approval.tool, arguments=arguments))
+    by = approval.answered_by
+    if by is None:
+        return f"{call} not approved"
+    return f"{call} refused by {'you' if (by.id, by.channel) == (user_name(), 'terminal') else by.id}"
 
 
 def call_line(event: CallFinished) -> str:

@@ -7,13 +7,16 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolcaddie.app.authoring import writes_tools
+from toolcaddie.app.box import BOX
 from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
 from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings, Settings
+from toolcaddie.doors.cli.options import catalog_words
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
@@ -25,7 +28,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     settings = parts.settings
     tools = len(parts.runtime.source.snapshot())
     program = _program() + ("" if config is None else f" --config {shlex.quote(str(config))}")
-    catalog = "".join(f" --catalog {shlex.quote(spec)}" for spec in settings.catalogs)
+    catalog = "".join(f" {shlex.quote(word)}" for word in _catalog_words(settings.catalogs))
     database = _database(settings.database_url)
     model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
@@ -49,6 +52,10 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}{_console(settings, url)}, and docs/ for everything else",
         )
     )
+
+
+def _catalog_words(catalogs: Sequence[str]) -> list[str]:
+    return catalog_words([each for each in catalogs if each not in BOX], [each for each in catalogs if each in BOX])
 
 
 def _watchers(settings: GatewaySettings, *, needs_key: bool) -> str:

@@ -23,6 +23,7 @@ from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
     bot_option,
+    box_option,
     catalog_option,
     database_option,
     max_tools_option,
@@ -61,6 +62,7 @@ the tool."""
 )
 @model_option
 @catalog_option
+@box_option
 @preset_option
 @bot_option
 @match_option
@@ -78,6 +80,7 @@ def command(
     once: bool,
     model: str | None,
     catalogs: tuple[str, ...],
+    box: tuple[str, ...],
     preset: str | None,
     bot: str | None,
     match: Match | None,
@@ -95,14 +98,14 @@ def command(
     if run_id is not None:
         if message is not None or (delivery and tool is not None):
             raise click.UsageError("give a message or --run, not both")
-        settings = settings_of(common, catalogs=catalogs, database_url=database_url)
+        settings = settings_of(common, catalogs=catalogs, box=box, database_url=database_url)
         if delivery:
             delivery_report.print_for_run(settings, run_id, as_json=as_json)
         else:
             _of_run(settings, run_id, tool, as_json=as_json)
         return
     settings = settings_of(
-        common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model, bot=bot
+        common, catalogs=catalogs, box=box, preset=preset, match=match, max_tools=max_tools, model=model, bot=bot
     )
     if delivery:
         if tool is None or message is not None:

@@ -50,7 +50,7 @@ def check_origin(request: Request) -> None:
 def check_token(form: Mapping[str, str], token: str) -> None:
     """Raises `RequestError` unless the form has the token of this browser."""
     if not token or not hmac.compare_digest(form.get(TOKEN, "").encode(), token.encode()):
-        raise _foreign("it has not the token of this browser; open the page again")
+        raise _foreign("it does not have this browser's token; open the page again")
 
 
 async def read_form(request: Request, receive: Receive) -> Mapping[str, str] | None:

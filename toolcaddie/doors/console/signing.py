@@ -69,20 +69,21 @@ class _Signing:
     async def _show(self, visit: Visit) -> Answer:
         if visit.session is not None:
             return redirect(_target(visit.request.query.get("next", "")))
-        number = FORM.read(visit.request) or new_number()
-        answer = await self._page(replace(visit, token=token_of(number)), visit.request.query.get("next", ""))
-        return answer.with_cookie(FORM.written(visit.request, number, seconds=SESSION_SECONDS))
+        return await self._page(visit, visit.request.query.get("next", ""))
 
     async def _page(self, visit: Visit, target: str, *, problem: str = "") -> Answer:
-        return self._renderer.page(
+        """Returns the page with the form, whose token belongs to a cookie of its own."""
+        number = FORM.read(visit.request) or new_number()
+        answer = self._renderer.page(
             "sign_in.html",
-            visit,
+            replace(visit, token=token_of(number), session=None),
             status=403 if problem else 200,
             has_keys=await self._keys.any(),
             target=_target(target),
             problem=problem,
             from_elsewhere=visit.request.header(b"sec-fetch-site") == "cross-site",
         )
+        return answer.with_cookie(FORM.written(visit.request, number, seconds=SESSION_SECONDS))
 
     async def _sign_in(self, visit: Visit) -> Answer:
         target = visit.form.get("next", "")

@@ -16,6 +16,7 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.ports import Sandbox, Store
 from toolcaddie.tools.authored import running
 from toolcaddie.tools.authored.checks import findings_of
+from toolcaddie.tools.authored.digests import check_digest
 from toolcaddie.tools.authored.files import (
     Files,
     Meta,
@@ -161,7 +162,7 @@ class Authorship:
         digest. Refused in a sandbox that contains nothing."""
         entry = await self._shelf.one(tenant, key)
         if digest:
-            _check_digest(entry.tool, digest)
+            check_digest(entry.tool, digest)
         sandbox = self._sandbox()
         if entry.tool.status != "approved" and not sandbox.holds:
             raise RequestError(
@@ -178,7 +179,7 @@ class Authorship:
     ) -> AuthoredTool:
         """Approves exactly the state with this digest, the one of the `AuthoredTool` that the person read."""
         entry = await self._shelf.one(tenant, key)
-        _check_digest(entry.tool, digest)
+        check_digest(entry.tool, digest)
         return await self._approve(entry, by, note)
 
     async def reject(self, tenant: str, key: str, *, by: Principal | None = None, note: str = "") -> AuthoredTool:
@@ -378,12 +379,3 @@ def _refuse(findings: Sequence[Finding]) -> None:
 def _refuse_missing(definition: Definition) -> None:
     if problem := running.missing(definition.type):
         raise RequestError(problem, param="type", code="refused")
-
-
-def _check_digest(tool: AuthoredTool, digest: str) -> None:
-    if tool.digest != digest:
-        raise RequestError(
-            f"{tool.definition.name} is not what you read: its digest is {tool.digest[:12]}, not {digest[:12]}; read it again",
-            param="digest",
-            code="changed",
-        )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from toolcaddie.app.settings import Settings
-from toolcaddie.doors.cli.authored.desk import Desk, asked, decided, key_argument, note_option, report, tenant_option
+from toolcaddie.doors.cli.authored.desk import (
+    Desk,
+    asked,
+    confirm,
+    decided,
+    key_argument,
+    note_option,
+    report,
+    tenant_option,
+)
 from toolcaddie.doors.cli.authored.sheet import print_review
-from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
@@ -27,7 +33,7 @@ from toolcaddie.tools.authored.values import AuthoredTool
 @click.option(
     "--digest",
     default="",
-    help="Approve only the state with this digest, as `show` prints it. [default: the state that this command prints]",
+    help="Approve only the state with this whole digest, as `show` prints it. [default: the state that this command prints]",
 )
 @note_option
 @tenant_option
@@ -37,7 +43,9 @@ from toolcaddie.tools.authored.values import AuthoredTool
 def approve(
     common: Common, key: str, digest: str, note: str, tenant: str, database_url: str | None, as_json: bool
 ) -> None:
-    """Approve the tool KEY: exactly its present source, description, parameters and scope.
+    """Approve exactly the present bytes of the tool KEY.
+
+    They are its source, description, parameters and scope.
 
     Without --digest, the tool is printed first, and at a terminal you are asked. If a byte changes meanwhile, nothing is
     approved. The policy says who may approve (`policy.approvers`). Nobody may approve a tool that was written in their own name.
@@ -56,8 +64,7 @@ def _shown_digest(settings: Settings, tenant: str, key: str, *, quiet: bool) -> 
     review = asked(settings, tenant, lambda desk: desk.reviews.show(desk.person, key))
     if not quiet:
         print_review(review, err=True)
-    if sys.stdin.isatty() and not click.confirm("approve exactly this?", err=True):
-        raise CommandFailed("nothing was approved")
+    confirm("approve exactly this?", "nothing was approved")
     return review.tool.digest
 
 
@@ -77,7 +84,10 @@ def _shown_digest(settings: Settings, tenant: str, key: str, *, quiet: bool) -> 
 def rollback(
     common: Common, key: str, version: int, note: str, tenant: str, database_url: str | None, as_json: bool
 ) -> None:
-    """Put the approved VERSION of the tool KEY back, and approve it again."""
+    """Put an approved VERSION of the tool KEY back.
+
+    It is approved again.
+    """
     settings = settings_of(common, database_url=database_url)
 
     async def back(desk: Desk) -> AuthoredTool:

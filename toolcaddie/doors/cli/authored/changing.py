@@ -6,8 +6,10 @@ import click
 
 from toolcaddie.doors.cli.authored.desk import decided, key_argument, report, tenant_option
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option
+from toolcaddie.doors.cli.output import json_option, note
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.tools.authored.values import AuthoredTool
+from toolcaddie.util.text import visible_line
 
 
 @click.command("rename", epilog="\b\nExamples:\n  toolcaddie authored rename count_words word_count")
@@ -18,10 +20,12 @@ from toolcaddie.doors.cli.root import Common
 @json_option
 @click.pass_obj
 def rename(common: Common, key: str, name: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Give the tool KEY another NAME. It waits for an approval then."""
+    """Give the tool KEY another NAME.
+
+    It waits for an approval then, and bots cannot call it.
+    """
     settings = settings_of(common, database_url=database_url)
-    tool = decided(settings, tenant, lambda desk: desk.reviews.rename(desk.person, key, name))
-    report(tool, as_json=as_json)
+    _report(decided(settings, tenant, lambda desk: desk.reviews.rename(desk.person, key, name)), as_json=as_json)
 
 
 @click.command(
@@ -35,7 +39,15 @@ def rename(common: Common, key: str, name: str, tenant: str, database_url: str |
 @json_option
 @click.pass_obj
 def change_scope(common: Common, key: str, scope: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Give the tool KEY to `all` bots, or to the one bot whose id is SCOPE. It waits for an approval then."""
+    """Give the tool KEY to other bots.
+
+    SCOPE is `all`, or the id of the one bot. The tool waits for an approval then, and bots cannot call it.
+    """
     settings = settings_of(common, database_url=database_url)
-    tool = decided(settings, tenant, lambda desk: desk.reviews.change_scope(desk.person, key, scope))
+    _report(decided(settings, tenant, lambda desk: desk.reviews.change_scope(desk.person, key, scope)), as_json=as_json)
+
+
+def _report(tool: AuthoredTool, *, as_json: bool) -> None:
     report(tool, as_json=as_json)
+    if tool.status == "pending" and tool.approved_before is not None:
+        note(f"{visible_line(tool.definition.name)} waits for approval again; until then, bots cannot call it")

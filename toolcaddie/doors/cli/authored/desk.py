@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.output import print_json
 from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.registry import Registry
@@ -72,6 +74,12 @@ def report(tool: AuthoredTool, *, as_json: bool) -> None:
         print_json(tool)
     else:
         echo(visible_line(f"{tool.status} {tool.definition.name} ({tool.id}), digest {tool.digest[:12]}"))
+
+
+def confirm(question: str, refusal: str) -> None:
+    """Asks the person at the terminal, if there is one. Raises `CommandFailed` with the refusal after a no."""
+    if sys.stdin.isatty() and not click.confirm(question, err=True):
+        raise CommandFailed(refusal)
 
 
 @asynccontextmanager

@@ -27,7 +27,10 @@ from toolcaddie.tools.authored.values import Status
 def list_(
     common: Common, status: Status | None, by_bot: str | None, tenant: str, database_url: str | None, as_json: bool
 ) -> None:
-    """List the tools that bots wrote, those that wait for a decision first."""
+    """List the tools that bots wrote.
+
+    Those that wait for a decision come first.
+    """
     settings = settings_of(common, database_url=database_url)
 
     async def listed(desk: Desk) -> Any:
@@ -64,7 +67,10 @@ def list_(
 @json_option
 @click.pass_obj
 def show(common: Common, key: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Show the tool KEY: source with the findings of the checks, parameters, who asked for it, and its digest."""
+    """Show the tool KEY as a reviewer needs it.
+
+    It prints the source with the findings of the checks, the parameters, who asked for it, and its digest.
+    """
     settings = settings_of(common, database_url=database_url)
     review = asked(settings, tenant, lambda desk: desk.reviews.show(desk.person, key))
     if as_json:
@@ -80,7 +86,7 @@ def show(common: Common, key: str, tenant: str, database_url: str | None, as_jso
 @json_option
 @click.pass_obj
 def diff(common: Common, key: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Show what has changed in the tool KEY since it was approved last."""
+    """Show what changed since the last approval of KEY."""
     settings = settings_of(common, database_url=database_url)
     review = asked(settings, tenant, lambda desk: desk.reviews.show(desk.person, key))
     if as_json:

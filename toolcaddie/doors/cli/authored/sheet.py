@@ -17,6 +17,7 @@ from toolcaddie.doors.tool_sheets import (
 from toolcaddie.tools.authored.values import AuthoredTool, Finding, Review
 from toolcaddie.util.text import visible_code
 
+_NO_FINDINGS = "the checks found nothing; they do not prove that it is harmless"
 _COLOURS = {"added": "green", "removed": "red", "place": "cyan"}
 
 
@@ -26,6 +27,8 @@ def print_review(review: Review, *, err: bool = False) -> None:
     for name, value in _facts(review):
         if value:
             echo(f"{name:<12} {visible_code(value)}", err=err)
+    if not review.findings:
+        echo(_NO_FINDINGS, err=err)
     for finding in general_findings(review):
         _print_finding(finding, "", err=err)
     for row in parameter_rows(tool.definition.parameters):
@@ -61,7 +64,7 @@ def _facts(review: Review) -> Iterator[tuple[str, str]]:
     yield "approved", ", ".join(f"version {each.number} ({local_time(each.at)})" for each in tool.versions)
     yield "digest", tool.digest
     yield "cannot run", review.missing
-    yield "says", definition.description
+    yield "description", definition.description
     yield "parameters", "" if parameter_rows(definition.parameters) else "none"
 
 

@@ -32,9 +32,10 @@ from toolcaddie.doors.cli.root import Common
 def run(
     common: Common, key: str, arguments: str, digest: str, tenant: str, database_url: str | None, as_json: bool
 ) -> None:
-    """Run the tool KEY once with ARGUMENTS, a JSON object, and approve nothing.
+    """Run the tool KEY once, and approve nothing.
 
-    It runs in the sandbox of the settings. A tool that is not approved is refused in a sandbox that contains nothing.
+    ARGUMENTS is a JSON object. The tool runs in the sandbox of the settings. A tool that is not approved is
+    refused in a sandbox that contains nothing.
     """
     values = _object(arguments)
     settings = settings_of(common, database_url=database_url)

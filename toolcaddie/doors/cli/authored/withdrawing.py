@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from toolcaddie.doors.cli.authored.desk import decided, key_argument, note_option, report, tenant_option
+from toolcaddie.doors.cli.authored.desk import confirm, decided, key_argument, note_option, report, tenant_option
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.util.text import visible_line
 
 
 @click.command("reject", epilog='\b\nExamples:\n  toolcaddie authored reject count_words --note "use wc"')
@@ -19,7 +20,7 @@ from toolcaddie.doors.cli.root import Common
 @json_option
 @click.pass_obj
 def reject(common: Common, key: str, note: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Reject the tool KEY, which waits for a decision. It stays, and can be approved later."""
+    """Reject the tool KEY. It can be approved later."""
     settings = settings_of(common, database_url=database_url)
     tool = decided(settings, tenant, lambda desk: desk.reviews.reject(desk.person, key, note=note))
     report(tool, as_json=as_json)
@@ -39,14 +40,23 @@ def revoke(common: Common, key: str, note: str, tenant: str, database_url: str |
     report(tool, as_json=as_json)
 
 
-@click.command("delete", epilog="\b\nExamples:\n  toolcaddie authored delete count_words")
+@click.command(
+    "delete",
+    epilog="\b\nExamples:\n  toolcaddie authored delete count_words\n  toolcaddie authored delete count_words --yes",
+)
 @key_argument
+@click.option("--yes", is_flag=True, help="Do not ask at a terminal.")
 @tenant_option
 @database_option
 @json_option
 @click.pass_obj
-def delete(common: Common, key: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Delete the tool KEY with all its versions, also one whose folder is broken."""
+def delete(common: Common, key: str, yes: bool, tenant: str, database_url: str | None, as_json: bool) -> None:
+    """Delete the tool KEY with all its versions.
+
+    A tool whose folder is broken can be deleted too. At a terminal you are asked first.
+    """
+    if not yes:
+        confirm(f"delete {visible_line(key)} with all its versions?", "nothing was deleted")
     settings = settings_of(common, database_url=database_url)
     decided(settings, tenant, lambda desk: desk.reviews.delete(desk.person, key))
     if as_json:
