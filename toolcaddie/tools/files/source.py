@@ -16,7 +16,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.numbers import Positive
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ToolResult, failed
-from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, PathError
+from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, MissingFileError, PathError
 from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.sources.functions import FunctionSource, tool
@@ -116,7 +116,7 @@ class FileTools:
         except FolderPathError:
             return self._listed(folder, path)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
 
     @tool(category="files", hints=("create", "save", "store", "append"), destructive=True, open_world=False)
     def file_write(self, context: RunContext, path: FilePath, content: str, append: bool = False) -> ToolResult:
@@ -127,8 +127,10 @@ class FileTools:
             data = self._encoded(content)
             size, real = self._appended(folder, path, data) if append else (len(data), folder.write(path, data))
         except PathError as error:
-            return failed(_printable(str(error)))
-        return ToolResult(content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} bytes.")
+            return _failure(error)
+        return ToolResult(
+            content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} byte{'s' * (size != 1)}."
+        )
 
     @tool(category="files", hints=("change", "replace", "correct", "fix"), destructive=True, open_world=False)
     def file_edit(
@@ -150,7 +152,7 @@ class FileTools:
             after, count = edited(path, before, old_text, new_text, replace_all=replace_all)
             real = folder.replace(path, self._limited(after), before=before)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
         return ToolResult(content=f"Edited {real}: {count} replacement{'s' * (count > 1)}.")
 
     # --- judgement -----------------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ class FileTools:
         try:
             return judge(self.folders(principal), **arguments)
         except PathError as error:
-            return Assessment(refusal=_printable(str(error)))
+            return Assessment(refusal=_reason(error))
 
     def _judged_read(self, folders: Folders, path: str, **rest: Any) -> Assessment:
         with suppress(FolderPathError):  # its names are listed
@@ -198,13 +200,13 @@ class FileTools:
         try:
             names = folder.names(path, most=_MOST_NAMES)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
         return ToolResult(content=_printable(f"{path} is a folder: {', '.join(names) or 'it is empty'}"))
 
     def _existing(self, folder: Folder, path: str) -> bytes:
         before = folder.read(path, most=self.most)
         if before is None:
-            raise PathError(f"there is no file {path} to edit; create it with file_write")
+            raise PathError(f"there is no file {path} in the workspace to edit; create it with file_write")
         return before
 
     def _appended(self, folder: Folder, path: str, data: bytes) -> tuple[int, str]:
@@ -228,6 +230,16 @@ class FileTools:
         if len(data) > self.most:
             raise PathError(f"the file would have {len(data):,} bytes; at most {self.most:,} are allowed")
         return data
+
+
+def _failure(error: PathError) -> ToolResult:
+    """Returns the result of a call whose path is refused. That a file is missing is no content of one."""
+    return failed(_reason(error), own_words=isinstance(error, MissingFileError))
+
+
+def _reason(error: PathError) -> str:
+    where = " in the workspace" if isinstance(error, MissingFileError) else ""
+    return _printable(f"{error}{where}")
 
 
 def _printable(text: str) -> str:
