@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+import msgspec
 
 from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.core.errors import ConfigError, SandboxError
@@ -16,6 +17,7 @@ from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.guards.net import Host
 from toolcaddie.ports import Command, Egress, Outcome, Sandbox, SandboxFact
 
 T = TypeVar("T")
@@ -53,6 +55,18 @@ def check(common: Common, as_json: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
+def _hosts(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the hosts of the option. Raises `BadParameter` for a text that is no name of a host."""
+    for name in names:
+        try:
+            msgspec.convert(name, Host)
+        except msgspec.ValidationError as error:
+            raise click.BadParameter(
+                f"{name!r} is not the name of a host; write it like pypi.org, without https://, port or path"
+            ) from error
+    return names
+
+
 @command.command(
     "run",
     context_settings={"ignore_unknown_options": True},
@@ -72,7 +86,11 @@ def check(common: Common, as_json: bool) -> None:
     "--seconds", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True, help="Time limit."
 )
 @click.option(
-    "--host", "hosts", multiple=True, help="Host that it may reach over http(s), such as *.example.com; repeatable."
+    "--host",
+    "hosts",
+    multiple=True,
+    callback=_hosts,
+    help="Host that it may reach over http(s), such as *.example.com; repeatable.",
 )
 @click.pass_obj
 def run(
@@ -89,12 +107,18 @@ def run(
         seconds=seconds,
         egress=Egress(hosts=hosts) if hosts else None,
     )
-    outcome = _with_sandbox(common, lambda sandbox: sandbox.run(tried))
+    outcome = _with_sandbox(common, lambda sandbox: _run(sandbox, tried))
     echo(outcome.stdout.decode(errors="replace"), nl=False)
     echo(outcome.stderr.decode(errors="replace"), nl=False, err=True)
     if outcome.ending != "exited":
         note(f"the command was ended: {outcome.ending}")
     raise click.exceptions.Exit(_code(outcome))
+
+
+def _run(sandbox: Sandbox, tried: Command) -> Awaitable[Outcome]:
+    if not sandbox.holds:
+        note(f"the sandbox {sandbox.name!r} protects nothing: the command has all permissions of this process")
+    return sandbox.run(tried)
 
 
 def _code(outcome: Outcome) -> int:
