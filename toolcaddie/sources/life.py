@@ -52,7 +52,7 @@ async def open_sources(sources: Iterable[ToolSource], report: Report = log_statu
             f"source {source.name!r} cannot be opened: {_cause(error)}" for source, error in failures
         )
         raise ConfigError(
-            f"{failed_sources}. Correct its settings, or start without its tools: set required = false in its table [[source]], or "
+            f"{failed_sources}. Correct its settings, or start without its tools: set required = false in its table, or "
             "leave it out of --box"
         )
     for source in openable:
