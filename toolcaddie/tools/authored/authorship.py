@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from toolcaddie.control.arguments import arguments_of
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.tool import ToolResult
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 from toolcaddie.ports import Sandbox, Store
 from toolcaddie.tools.authored import running
 from toolcaddie.tools.authored.checks import findings_of
@@ -165,7 +167,11 @@ class Authorship:
                 'is approved; set type = "wall" in [sandbox]',
                 code="refused",
             )
-        return await running.run(entry.tool.definition, arguments, sandbox=sandbox, limits=self.limits)
+        definition = entry.tool.definition
+        checked = await arguments_of(*_call(definition, arguments))
+        if isinstance(checked, ToolResult):
+            return checked
+        return await running.run(definition, checked.values, sandbox=sandbox, limits=self.limits)
 
     # --- deciding --------------------------------------------------------------------------------------------------------
 
@@ -375,3 +381,10 @@ def _check_digest(tool: AuthoredTool, digest: str) -> None:
             param="digest",
             code="changed",
         )
+
+
+def _call(definition: Definition, arguments: Mapping[str, Any]) -> tuple[ToolCall, Tool]:
+    """Returns the call that a model would make with these arguments, and its tool."""
+    text = msgspec.json.encode(arguments).decode()
+    tool = Tool(name=definition.name, description=definition.description, input_schema=definition.parameters)
+    return ToolCall(id="dry_run", name=definition.name, arguments=text), tool
