@@ -132,7 +132,7 @@ async def test_empty_binary_and_odd_files_are_described(tmp_path: Path, trusting
         await read(trusting, "latin.txt")
     ).text == "     1\tcaf\ufffd\n[bytes that are not UTF-8 are shown as \ufffd]"
     assert (await read(trusting, "dos.txt")).text == "     1\ta\n     2\tb\n[lines end with CR LF]"
-    assert (await read(trusting, "missing")).text == "there is no missing"
+    assert (await read(trusting, "missing")).text == "there is no missing in the workspace"
 
 
 async def test_the_names_in_a_folder_are_listed_without_secret_ones(tmp_path: Path, trusting: Runtime) -> None:
@@ -186,7 +186,7 @@ async def test_an_edit_replaces_exactly_the_text_and_nothing_else(tmp_path: Path
     assert (tmp_path / "a.py").read_text() == "x = 2\ny = x\n"
     assert (await edit(trusting, "a.py", "x", "z", replace_all=True)).text == "Edited a.py: 2 replacements."
     assert (tmp_path / "a.py").read_text() == "z = 2\ny = z\n"
-    assert "there is no file b.py to edit" in (await edit(trusting, "b.py", "x", "z")).text
+    assert "there is no file b.py in the workspace to edit" in (await edit(trusting, "b.py", "x", "z")).text
 
 
 @pytest.mark.proves("R002-60")
@@ -385,7 +385,7 @@ async def test_all_settings_can_be_set_by_name(tmp_path: Path) -> None:
         other = await made.call(
             "file_read", {"path": "a.txt"}, principal=Principal(id="ann", tenant="Häuser/..", bot="notes")
         )
-        assert other.text == "there is no a.txt"
+        assert other.text == "there is no a.txt in the workspace"
     with pytest.raises(ConfigError, match="max_file_size_bytes"):
         Registry().make("source", "files", {"max_file_size_bytes": 0})
 

@@ -434,7 +434,6 @@ def test_without_a_key_there_is_no_web_search_and_switches_take_tools_away() -> 
 
     assert names({}) == ["web_fetch"]
     assert names({}, BRAVE_API_KEY="x") == ["web_search", "web_fetch"]
-    assert names({"search": {"key_env": "MY_KEY"}}, BRAVE_API_KEY="x") == ["web_fetch"]
     assert names({"search": {"enabled": False}, "fetch": {"enabled": False}}, BRAVE_API_KEY="x") == []
     with pytest.raises(ConfigError, match="no plugin 'acme'"):
         names({"search": {"provider": "acme"}})
@@ -458,3 +457,15 @@ async def test_a_provider_of_ones_own_needs_no_key() -> None:
 
     async with runtime(WebSource(Mine(), parts=Parts())) as each:
         assert "no page" in (await each.call("web_search", {"query": "x"})).text
+
+
+async def test_search_without_a_key_is_off_with_a_line_in_the_log_unless_its_variable_is_named(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = Parts(secrets=Secrets({}))
+    with caplog.at_level("INFO"):
+        source = Registry().make("source", "web", {}, parts)
+    assert [tool.name for tool in source.tools()] == ["web_fetch"]
+    assert "web_search is off: BRAVE_API_KEY is not set" in caplog.text + "".join(capsys.readouterr())
+    with pytest.raises(ConfigError, match="the environment variable MY_KEY is not set"):
+        Registry().make("source", "web", {"search": {"key_env": "MY_KEY"}}, parts)

@@ -142,11 +142,13 @@ class SandboxError(ToolcaddieError):
 class OutboundError(ToolcaddieError):
     """An outgoing request was refused by its guard, or failed; the message names the address.
 
-    `rule`: the name of the written rule that refused it (`guards.net.rules`); empty: no rule did, it failed."""
+    `rule`: the name of the written rule that refused it (`guards.net.rules`); empty: no rule did, it failed. `unanswered`: True
+    if no server has sent anything, so that no word of the message comes from one."""
 
-    def __init__(self, message: str = "", *, rule: str = "") -> None:
+    def __init__(self, message: str = "", *, rule: str = "", unanswered: bool = False) -> None:
         super().__init__(message)
         self.rule = rule
+        self.unanswered = unanswered
 
 
 class ProviderError(ToolcaddieError):

@@ -35,6 +35,8 @@ class Message:
     message in the blocks of a wire, `@` and the name of the wire (`@messages`). Empty: the caller wrote the message."""
     is_error: bool = False
     """True for the result of a failed tool call."""
+    own_words: bool = False
+    """True for a result with nothing from outside in it, which taints nothing. Only this program sets it: no wire has it."""
     revealed: tuple[str, ...] = ()
     """Deferred tools of the request that this message reveals by the provider's own mechanism."""
     shown: tuple[str, ...] = ()

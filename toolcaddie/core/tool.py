@@ -159,6 +159,9 @@ class ToolResult:
     that was in progress."""
     tries: int = 1
     """Number of times the tool ran for this call."""
+    own_words: bool = False
+    """True: the result has only words of the program and of the call itself, and nothing from outside, such as a refusal. It does
+    not taint the conversation, even if the tool is untrusted."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
@@ -174,6 +177,6 @@ class ToolResult:
         return not self.is_error
 
 
-def failed(content: str, kind: ErrorKind = "failed") -> ToolResult:
-    """Returns the result of a failed call, in words the model can act on."""
-    return ToolResult(content=content, is_error=True, error=kind)
+def failed(content: str, kind: ErrorKind = "failed", *, own_words: bool = False) -> ToolResult:
+    """Returns the result of a failed call, in words the model can act on. `own_words`: see `ToolResult.own_words`."""
+    return ToolResult(content=content, is_error=True, error=kind, own_words=own_words)

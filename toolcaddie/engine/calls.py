@@ -69,11 +69,18 @@ async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> d
             if isinstance(gated, Admitted):
                 admitted[index] = gated
             else:
-                outcomes[index] = gated
+                outcomes[index] = _in_own_words(gated)
                 await asyncio.sleep(
                     0
                 )  # an answer may have hundreds of wrong calls, and each costs a search of all names
     return admitted
+
+
+def _in_own_words(refused: PendingCall) -> PendingCall:
+    """Returns a call that did not run, and so brought nothing from outside."""
+    if refused.result is None:
+        return refused
+    return replace(refused, result=dataclasses.replace(refused.result, own_words=True))
 
 
 def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]) -> bool:
@@ -83,7 +90,7 @@ def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted],
     refused = [] if limit is None else list(admitted)[max(0, limit - state.calls) :]
     for index in refused:
         detail = f"the limit of {limit} tool calls in one request is reached"
-        outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
+        outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit", own_words=True))
         del admitted[index]
     return bool(refused)
 
@@ -115,7 +122,8 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
 
 def _tainted(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
     """Returns the state with the tools whose untrusted results the model is about to read."""
-    names = (call.tool.name for index, call in admitted.items() if call.tool.untrusted and outcomes[index].result)
+    results = ((call.tool, outcomes[index].result) for index, call in admitted.items())
+    names = (tool.name for tool, result in results if tool.untrusted and result is not None and not result.own_words)
     taint = tuple(dict.fromkeys((*state.taint, *names)))
     return state if taint == state.taint else replace(state, taint=taint)
 

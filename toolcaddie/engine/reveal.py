@@ -53,6 +53,7 @@ def result_message(call: ToolCall, result: ToolResult, state: RunState) -> Messa
         tool_call_id=call.id,
         content=result.content,
         is_error=result.is_error,
+        own_words=result.own_words,
         revealed=names if state.later_by == "reference" else (),
         shown=names if state.later_by == "text" else (),
     )

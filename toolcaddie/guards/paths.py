@@ -119,7 +119,7 @@ class Folder:
                 if file.size > most:
                     raise PathError(f"{path} has {file.size:,} bytes; at most {most:,} are allowed")
                 return read_up_to(file.descriptor, most)
-        except _MissingError:
+        except MissingFileError:
             self.check(path)
             return None
 
@@ -164,7 +164,7 @@ class Folder:
         try:
             with self.opened(path) as file:
                 return os.fstat(file.descriptor)
-        except _MissingError:
+        except MissingFileError:
             return None
 
     def names(self, path: str, *, most: int) -> list[str]:
@@ -317,14 +317,14 @@ class Folder:
         try:
             yield
         except FileNotFoundError as error:
-            raise _MissingError(f"there is no {path}") from error
+            raise MissingFileError(f"there is no {path}") from error
         except (OSError, UnicodeEncodeError) as error:
             number = error.errno if isinstance(error, OSError) else None
             words = _WORDS.get(number or 0) or getattr(error, "strerror", None) or "its name cannot be written"
             raise PathError(f"{path} is refused: {words}") from error
 
 
-class _MissingError(PathError):
+class MissingFileError(PathError):
     """There is no file of this path."""
 
 

@@ -18,17 +18,35 @@ log = Logger(__name__)
 Per = Literal["tenant", "bot", "person"]
 
 _MODE = 0o750
+_SYSTEM = (
+    "/etc",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/boot",
+    "/dev",
+    "/proc",
+    "/sys",
+)
+"""Folders of the system, in which no workspace may lie."""
+_SHARED = ("/", "/usr", "/usr/local", "/var", "/home", "/opt", "/run")
+"""Folders that are no workspace, although folders in them may be."""
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class Workspaces:
     """A folder, or folders below it by tenant, bot or person, in the given order. The folder is made if it is missing.
 
-    Raises `ConfigError`, which names the `setting`, if it cannot be made.
+    Raises `ConfigError`, which names the `setting`, if it cannot be made, or belongs to the system.
     """
 
     def __init__(self, base: Path, *, per: Sequence[Per] = (), setting: str = "base_path") -> None:
         self._per = tuple(dict.fromkeys(per))
+        _refuse_system(base, setting)
         try:
             if not base.exists():
                 base.mkdir(_MODE, parents=True)
@@ -50,6 +68,14 @@ class Workspaces:
                 if not os.path.isdir(folder) or os.path.islink(folder):
                     raise ConfigError(f"{folder} must be a folder, because the files of a {kind} lie in it") from None
         return folder
+
+
+def _refuse_system(base: Path, setting: str) -> None:
+    """Raises `ConfigError` for a folder of the system. Temporary files in memory, /dev/shm, are no such folder."""
+    real = base.resolve()
+    system = any(real.is_relative_to(folder) for folder in _SYSTEM) and not real.is_relative_to("/dev/shm/")
+    if system or str(real) in _SHARED:
+        raise ConfigError(f"{setting} {str(base)!r} is a folder of the system; name a folder for this work only")
 
 
 def _owner(principal: Principal, kind: Per) -> str:

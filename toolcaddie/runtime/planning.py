@@ -93,7 +93,8 @@ def taint_of(messages: Sequence[Message], view: View, before: Conversation | Non
     names = {call.id: _called_names(call, view) for message in messages for call in message.tool_calls}
     if view.get(READ_RESULT) is None:
         names |= _counted_before(messages)
-    results = (names.get(message.tool_call_id or "", ("",)) for message in messages if message.role == "tool")
+    read = (message for message in messages if message.role == "tool" and not message.own_words)
+    results = (names.get(message.tool_call_id or "", ("",)) for message in read)
     called = (name for names in results for name in names)
     untrusted = (name for name in called if name not in META_TOOLS and _is_untrusted(view.get(name)))
     return tuple(dict.fromkeys((*(() if before is None else before.taint), *untrusted)))

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypedDict
 
 from toolcaddie.core.errors import SandboxError
-from toolcaddie.core.numbers import Positive, Seconds
+from toolcaddie.core.numbers import DiskBytes, MemoryBytes, OpenFiles, Positive, Processes, Seconds
 from toolcaddie.ports.sandbox import FILES, WORK, Command
 from toolcaddie.util.replacing import replace
 
@@ -18,11 +18,11 @@ class Most(TypedDict, total=False):
 
     seconds: Seconds
     output_bytes: Positive
-    memory_bytes: Positive
-    processes: Positive
-    open_files: Positive
+    memory_bytes: MemoryBytes
+    processes: Processes
+    open_files: OpenFiles
     file_bytes: Positive
-    disk_bytes: Positive
+    disk_bytes: DiskBytes
 
 
 WORK_VARIABLE = "WORK"

@@ -77,7 +77,10 @@ class CombinedSource:
         labels = [part.name for part in self._parts]
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
-            raise ConfigError(f"two sources are called {twice[0]!r}; give one of them another name")
+            raise ConfigError(
+                f"two sources are called {twice[0]!r}; give one of them another name, or leave one out: there can be one of "
+                "each type whose settings have no `name`"
+            )
         self._report = report
         self._opening = asyncio.Lock()
         self.is_open = not any(isinstance(part, OpenableSource) for part in self._parts)

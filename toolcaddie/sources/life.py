@@ -51,7 +51,10 @@ async def open_sources(sources: Iterable[ToolSource], report: Report = log_statu
         failed_sources = "; ".join(
             f"source {source.name!r} cannot be opened: {_cause(error)}" for source, error in failures
         )
-        raise ConfigError(f"{failed_sources}. Correct its settings, or set required = false to start without its tools")
+        raise ConfigError(
+            f"{failed_sources}. Correct its settings, or start without its tools: set required = false in its table, or "
+            "leave it out of --box"
+        )
     for source in openable:
         if not isinstance(source, OptionalSource) or source.is_open:
             report(SourceStatus(source=source.name, status="connected", tools=len(source.tools())))

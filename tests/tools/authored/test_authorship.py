@@ -365,6 +365,8 @@ async def test_a_waiting_tool_can_be_tried_in_a_sandbox_that_holds_and_in_no_oth
     tool = await authorship.create(a_tool(), ANN)
     result = await authorship.dry_run("default", tool.id, {"text": "a b c"}, digest=tool.digest)
     assert (result.text, result.is_error) == ("3", False)
+    wrong = await authorship.dry_run("default", tool.id, {"txt": "a"})
+    assert wrong.text.startswith("The arguments of count_words are wrong: ")
     with pytest.raises(RequestError, match="not what you read"):
         await authorship.dry_run("default", tool.id, {"text": "a"}, digest="0" * 64)
     open_box = service(tmp_path, store, sandbox=Plain())

@@ -299,6 +299,14 @@ def _check_named(file: SettingsFile, registry: Registry, socket: str, name: str,
         raise ConfigError(f"{file.place(path)}: {dotted(path)}: no {socket.replace('_', ' ')} {name!r}; {there}")
 
 
+def _known_keys(socket: str, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """Returns the types of all keys that the table of a part may have, those included that its factory does not take."""
+    ours: Mapping[str, Any] = {"type": str} if socket in (*PART_LISTS, *SINGLE_PARTS) else {}
+    if socket == "source":
+        ours = {**ours, "required": bool, **table_fields(Arrangement)}
+    return {**ours, **table_fields(kind)}
+
+
 def _check_config(
     file: SettingsFile, registry: Registry, socket: str, name: str, config: Mapping[str, Any], path: tuple[str, ...]
 ) -> None:
@@ -308,7 +316,7 @@ def _check_config(
     if socket == "source":
         config, ours = arrangement_of(config, kind)
     if kind.__struct_config__.forbid_unknown_fields:
-        known = {**table_fields(Arrangement), **table_fields(kind)} if socket == "source" else table_fields(kind)
+        known = _known_keys(socket, kind)
         _refuse_unknown(file, config, msgspec.defstruct(name, list(known.items())), path)
     _convert(file, ours, Arrangement, path)
     headers = {("headers", key): value for key, value in _table(config.get("headers")).items() if key.lower() in PROOFS}

@@ -164,9 +164,11 @@ def _remedy(kind: Any, path: Sequence[str]) -> str:
 
 
 def _described_item(kind: Any) -> Any:
-    """Returns the type of the items of a list if it says what they are; else the type of the list."""
+    """Returns the type of the items of a list if it says more of them than that they are texts; else the type of the list."""
     item = get_args(kind)[0] if get_origin(kind) in (tuple, list, Sequence) else None
     rules = get_args(item)[1:] if get_origin(item) is Annotated else ()
+    if get_origin(item) is Literal or get_args(item)[:1] == (int,):
+        return item
     return item if any(isinstance(rule, Meta) and rule.description for rule in rules) else kind
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.core.errors import ConfigError, SandboxError
@@ -17,6 +18,7 @@ from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.guards.net import Host
 from toolcaddie.ports import Command, Egress, Outcome, Sandbox, SandboxFact
 
 T = TypeVar("T")
@@ -54,6 +56,18 @@ def check(common: Common, as_json: bool) -> None:
         raise click.exceptions.Exit(FAILED)
 
 
+def _hosts(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the hosts of the option. Raises `BadParameter` for a text that is no name of a host."""
+    for name in names:
+        try:
+            msgspec.convert(name, Host)
+        except msgspec.ValidationError as error:
+            raise click.BadParameter(
+                f"{name!r} is not the name of a host; write it like pypi.org, without https://, port or path"
+            ) from error
+    return names
+
+
 @command.command(
     "run",
     context_settings={"ignore_unknown_options": True},
@@ -73,7 +87,11 @@ def check(common: Common, as_json: bool) -> None:
     "--seconds", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True, help="Time limit."
 )
 @click.option(
-    "--host", "hosts", multiple=True, help="Host that it may reach over http(s), such as *.example.com; repeatable."
+    "--host",
+    "hosts",
+    multiple=True,
+    callback=_hosts,
+    help="Host that it may reach over http(s), such as *.example.com; repeatable.",
 )
 @json_option
 @click.pass_obj
@@ -98,7 +116,7 @@ def run(
         seconds=seconds,
         egress=Egress(hosts=hosts) if hosts else None,
     )
-    outcome = _with_sandbox(common, lambda sandbox: sandbox.run(tried))
+    outcome = _with_sandbox(common, lambda sandbox: _run(sandbox, tried))
     if as_json:
         print_json(_outcome_json(outcome))
     else:
@@ -113,6 +131,12 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     """Returns an outcome with its outputs as text."""
     outputs = {name: getattr(outcome, name).decode(errors="replace") for name in ("stdout", "stderr")}
     return {**dataclasses.asdict(outcome), **outputs}
+
+
+def _run(sandbox: Sandbox, tried: Command) -> Awaitable[Outcome]:
+    if not sandbox.holds:
+        note(f"the sandbox {sandbox.name!r} protects nothing: the command has all permissions of this process")
+    return sandbox.run(tried)
 
 
 def _code(outcome: Outcome) -> int:

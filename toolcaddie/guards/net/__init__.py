@@ -13,7 +13,7 @@ from toolcaddie.guards.net.addresses import why_not_public
 from toolcaddie.guards.net.bodies import read_capped
 from toolcaddie.guards.net.guarded import AddressInfo, Fetched, GuardedClient, OpenSocket, guarded_client
 from toolcaddie.guards.net.operator import CONNECT_SECONDS, MEGABYTE, USER_AGENT, operator_client
-from toolcaddie.guards.net.reach import ANYWHERE_PUBLIC, HostPort, Reach, host_matches
+from toolcaddie.guards.net.reach import ANYWHERE_PUBLIC, Host, HostPort, Reach, host_matches
 from toolcaddie.guards.net.urls import checked_url
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "AddressInfo",
     "Fetched",
     "GuardedClient",
+    "Host",
     "HostPort",
     "OpenSocket",
     "Reach",

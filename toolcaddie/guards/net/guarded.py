@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ OpenSocket = Callable[[AddressInfo], socket.socket]
 
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 """Errors with which a request may end. `ValueError`: the host name cannot be looked up; `RuntimeError`: it has no address."""
+_ERROR_NUMBER = re.compile(r"\[Errno -?\d+\] ")
 _MOST_INTERIM = 10
 """The largest number of interim answers before an answer."""
 _NOT_PUBLIC = "is not public"
@@ -137,7 +139,7 @@ class GuardedClient:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Yields the answer after all redirects, to be read as a stream. It is closed at the end of the `async with` block, which
         has to end within the client's time. `decompress`: True if aiohttp decompresses the stream."""
-        target = checked_url(url, self._reach)
+        target = _first_target(url, self._reach)
         response: aiohttp.ClientResponse | None = None
         try:
             async with asyncio.timeout(self._seconds):
@@ -156,8 +158,12 @@ class GuardedClient:
         self, method: str, target: URL, headers: dict[str, str], body: bytes | None, *, decompress: bool
     ) -> aiohttp.ClientResponse:
         """Sends the request and follows its redirects, each of which is checked."""
-        for _ in range(self._max_redirects + 1):
-            response = await self._send(method, target, headers, body, decompress=decompress)
+        for hop in range(self._max_redirects + 1):
+            try:
+                response = await self._send(method, target, headers, body, decompress=decompress)
+            except OutboundError as error:
+                error.unanswered = hop == 0 and _never_connected(error.__cause__)
+                raise
             location = redirect_target(response)
             if location is None:
                 return response
@@ -183,8 +189,34 @@ class GuardedClient:
         except TimeoutError:
             raise
         except _FAILURES as error:
-            reason = f"{shown(target)} cannot be fetched: {str(error)[:1_000] or type(error).__name__}"
-            raise (refused("address", reason) if _NOT_PUBLIC in reason else OutboundError(reason)) from error
+            reason = f"{shown(target)} cannot be fetched: {_plain_reason(error)}"
+            is_refused = _never_connected(error) and _NOT_PUBLIC in reason
+            raise (refused("address", reason) if is_refused else OutboundError(reason)) from error
+
+
+def _first_target(url: str, reach: Reach) -> URL:
+    """Returns the URL if it may be fetched. Raises `OutboundError`."""
+    try:
+        return checked_url(url, reach)
+    except OutboundError as error:
+        error.unanswered = True
+        raise
+
+
+def _never_connected(error: BaseException | None) -> bool:
+    """Returns True if no server has sent anything before this error. The error of a TLS handshake may quote a certificate."""
+    return isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
+
+
+def _plain_reason(error: Exception) -> str:
+    """Returns the reason of a failure in words for a reader who does not know aiohttp."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the name {error.host} cannot be looked up: {error.os_error.strerror or error.os_error}"
+    if _never_connected(error) and isinstance(error, aiohttp.ClientConnectorError):
+        if error.os_error.errno == errno.ECONNREFUSED:
+            return f"nothing answers at port {error.port} of {error.host}"
+        return _ERROR_NUMBER.sub("", str(error.os_error))[:1_000]
+    return str(error)[:1_000] or type(error).__name__
 
 
 def guarded_client(

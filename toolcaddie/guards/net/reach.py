@@ -15,7 +15,21 @@ from yarl import URL
 
 from toolcaddie.core.errors import ConfigError
 
-HostPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):[0-9]{1,5}\Z")]
+Host = Annotated[
+    str,
+    Meta(
+        pattern=r"^(\*\.)?[^\s/:@*?#]{1,253}\Z",
+        description="with the name of a host and nothing else, such as example.com or *.example.com: no https://, port or path",
+    ),
+]
+"""A host name, or `*.example.com` for every name below `example.com`."""
+HostPort = Annotated[
+    str,
+    Meta(
+        pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s/:@\[\]]+):[0-9]{1,5}\Z",
+        description="with a host and its port, such as 127.0.0.1:8080",
+    ),
+]
 """A host with its port, such as `localhost:8080` or `[::1]:8080`."""
 
 

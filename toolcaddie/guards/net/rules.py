@@ -12,7 +12,7 @@ RULES: Mapping[str, str] = {
     ),
     "scheme": "Only http and https are spoken.",
     "address": "Only addresses of the public Internet are reached, and the private hosts that the operator names.",
-    "ports": "If ports are set, only these are reached.",
+    "ports": "Only 80, 443 and `ports` are reached, besides private hosts.",
     "domains": "If hosts are set, only these are reached.",
     "redirects": "Only a limited number of redirects is followed, and none leads to a private host from elsewhere.",
     "types": "If content types are set, only answers of these types are read.",

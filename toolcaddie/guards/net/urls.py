@@ -39,9 +39,8 @@ def checked_url(text: str, reach: Reach = ANYWHERE_PUBLIC) -> URL:
 def _checked(url: URL, reach: Reach) -> URL:
     """Returns a URL that may be fetched. Raises `OutboundError` for any other."""
     if url.scheme not in ("http", "https"):
-        raise refused(
-            "scheme", f"{shown(url)}: only http and https are fetched, not {url.scheme or 'a URL without scheme'!r}"
-        )
+        wrong = f"{url.scheme!r} is neither" if url.scheme else "it begins with neither http:// nor https://"
+        raise refused("scheme", f"{shown(url)}: only http and https are fetched, and {wrong}")
     host = (url.host or "").rstrip(".")
     if not host:
         raise refused("url", f"{shown(url)}: the URL names no host")

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from toolcaddie.control.arguments import arguments_of
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.tool import ToolResult
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 from toolcaddie.ports import Sandbox, Store
 from toolcaddie.tools.authored import running
 from toolcaddie.tools.authored.checks import findings_of
@@ -170,7 +172,11 @@ class Authorship:
                 'is approved; set type = "wall" in [sandbox]',
                 code="refused",
             )
-        return await running.run(entry.tool.definition, arguments, sandbox=sandbox, limits=self.limits)
+        definition = entry.tool.definition
+        checked = await arguments_of(*_call(definition, arguments))
+        if isinstance(checked, ToolResult):
+            return checked
+        return await running.run(definition, checked.values, sandbox=sandbox, limits=self.limits)
 
     # --- deciding --------------------------------------------------------------------------------------------------------
 
@@ -206,7 +212,7 @@ class Authorship:
         version."""
         earlier = await self._earlier(tenant, key, version)
         if digest:
-            _check_digest(earlier.tool, digest)
+            check_digest(earlier.tool, digest)
         _refuse(findings_of(earlier.tool.definition))
         assert earlier.stored is not None
         await self.records.claim(earlier.tool.definition.name, earlier.stored.record)
@@ -379,3 +385,10 @@ def _refuse(findings: Sequence[Finding]) -> None:
 def _refuse_missing(definition: Definition) -> None:
     if problem := running.missing(definition.type):
         raise RequestError(problem, param="type", code="refused")
+
+
+def _call(definition: Definition, arguments: Mapping[str, Any]) -> tuple[ToolCall, Tool]:
+    """Returns the call that a model would make with these arguments, and its tool."""
+    text = msgspec.json.encode(arguments).decode()
+    tool = Tool(name=definition.name, description=definition.description, input_schema=definition.parameters)
+    return ToolCall(id="dry_run", name=definition.name, arguments=text), tool

@@ -15,9 +15,10 @@ from pydantic import Field
 from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import SandboxError
-from toolcaddie.core.numbers import Positive, Seconds
+from toolcaddie.core.numbers import DiskBytes, MemoryBytes, OpenFiles, Positive, Processes, Seconds
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult, failed
+from toolcaddie.guards.net import Host
 from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.secret_walk import TooManyFilesError, secret_entries
 from toolcaddie.guards.workspaces import Per, Workspaces
@@ -61,11 +62,11 @@ _CATEGORY = Category(
 class CommandLimits(TypedDict, total=False):
     """How much one command may use: the fields of `ports.SandboxLimits`."""
 
-    memory_bytes: Positive
-    processes: Positive
-    open_files: Positive
+    memory_bytes: MemoryBytes
+    processes: Processes
+    open_files: OpenFiles
     file_bytes: Positive
-    disk_bytes: Positive
+    disk_bytes: DiskBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +319,7 @@ def commands(
     denied_patterns: tuple[str, ...] = (),
     hidden_patterns: tuple[str, ...] = (),
     folder_per: tuple[Per, ...] = (),
-    egress: tuple[str, ...] = (),
+    egress: tuple[Host, ...] = (),
     session_seconds: Seconds = 3_600.0,
     max_commands: Positive = 8,
     max_sessions: Positive = 10,

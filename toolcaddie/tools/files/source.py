@@ -16,7 +16,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.numbers import Positive
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ToolResult, failed
-from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, PathError
+from toolcaddie.guards.paths import ChangedFileError, Folder, FolderPathError, MissingFileError, PathError
 from toolcaddie.guards.secret_paths import SecretPaths
 from toolcaddie.guards.workspaces import Per, Workspaces
 from toolcaddie.sources.functions import FunctionSource, tool
@@ -117,7 +117,7 @@ class FileTools:
         except FolderPathError:
             return self._listed(folder, path)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
 
     @tool(category="files", hints=("create", "save", "store", "append"), destructive=True, open_world=False)
     def file_write(self, context: RunContext, path: FilePath, content: str, append: bool = False) -> ToolResult:
@@ -128,8 +128,10 @@ class FileTools:
             data = self._encoded(content)
             size, real = self._appended(folder, path, data) if append else (len(data), folder.write(path, data))
         except PathError as error:
-            return failed(_printable(str(error)))
-        return ToolResult(content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} bytes.")
+            return _failure(error)
+        return ToolResult(
+            content=f"{'Appended to' if append else 'Wrote'} {real}, which now has {size:,} byte{'s' * (size != 1)}."
+        )
 
     @tool(category="files", hints=("change", "replace", "correct", "fix"), destructive=True, open_world=False)
     def file_edit(
@@ -151,7 +153,7 @@ class FileTools:
             after, count = edited(path, before, old_text, new_text, replace_all=replace_all, most=self.most)
             real = folder.replace(path, after, before=before)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
         return ToolResult(content=f"Edited {real}: {count} replacement{'s' * (count > 1)}.")
 
     # --- judgement -----------------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ class FileTools:
         try:
             return judge(self.folders(principal), **arguments)
         except PathError as error:
-            return Assessment(refusal=_printable(str(error)))
+            return Assessment(refusal=_reason(error))
 
     def _judged_read(self, folders: Folders, path: str, **rest: Any) -> Assessment:
         with suppress(FolderPathError):  # its names are listed
@@ -199,13 +201,13 @@ class FileTools:
         try:
             names = folder.names(path, most=_MOST_NAMES)
         except PathError as error:
-            return failed(_printable(str(error)))
+            return _failure(error)
         return ToolResult(content=_printable(f"{path} is a folder: {', '.join(names) or 'it is empty'}"))
 
     def _existing(self, folder: Folder, path: str) -> bytes:
         before = folder.read(path, most=self.most)
         if before is None:
-            raise PathError(f"there is no file {path} to edit; create it with file_write")
+            raise PathError(f"there is no file {path} in the workspace to edit; create it with file_write")
         return before
 
     def _appended(self, folder: Folder, path: str, data: bytes) -> tuple[int, str]:
@@ -225,6 +227,16 @@ class FileTools:
     def _limited(self, data: bytes) -> bytes:
         check_size(len(data), most=self.most)
         return data
+
+
+def _failure(error: PathError) -> ToolResult:
+    """Returns the result of a call whose path is refused. That a file is missing is no content of one."""
+    return failed(_reason(error), own_words=isinstance(error, MissingFileError))
+
+
+def _reason(error: PathError) -> str:
+    where = " in the workspace" if isinstance(error, MissingFileError) else ""
+    return _printable(f"{error}{where}")
 
 
 def _printable(text: str) -> str:

@@ -30,6 +30,8 @@ TYPES = (
 
 _HTML = ("text/html", "application/xhtml+xml")
 _STANDARD_PORTS = (80, 443)
+_REMEDIES = {"address": "; an operator can name a private server in private_hosts"}
+"""What can be done about a refusal, by the rule."""
 _HEADERS = {"Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,*/*;q=0.1"}
 
 
@@ -41,7 +43,9 @@ async def fetch_page(url: str, *, settings: FetchSettings, reader: PageReader, p
             if not 200 <= page.status < 300:
                 return failed(neutral(f"{page.url} answered with status {page.status}{_phrase(page.status)}"))
             return await _result(page, settings, reader)
-    except (OutboundError, PageError) as error:
+    except OutboundError as error:
+        return failed(neutral(f"{error}{_REMEDIES.get(error.rule, '')}"), own_words=error.unanswered)
+    except PageError as error:
         return failed(neutral(str(error)))
     except TimeoutError:
         return failed(f"the page was not fetched and read within {settings.timeout:g} s (rule 'time')")

@@ -8,14 +8,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from toolcaddie.core.numbers import Count, Positive, Seconds
-from toolcaddie.guards.net import HostPort
+from toolcaddie.guards.net import Host, HostPort
 from toolcaddie.parts import Variable
 
 MEGABYTE = 1024 * 1024
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
-Host = Annotated[str, Meta(pattern=r"^(\*\.)?[^\s/:@*?#]{1,253}\Z")]
-"""A host name, or `*.example.com` for every name below `example.com`."""
 CacheSeconds = Annotated[float, Meta(ge=0)]
 """0: results are not reused."""
 MaxResults = Annotated[int, Meta(ge=1, le=20)]

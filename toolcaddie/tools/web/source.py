@@ -29,6 +29,9 @@ from toolcaddie.tools.web.fetching import fetch_page
 from toolcaddie.tools.web.reading import PageReader
 from toolcaddie.tools.web.searching import search_web
 from toolcaddie.tools.web.settings import NO_FETCH_SETTINGS, NO_SEARCH_SETTINGS, FetchSettings, SearchSettings
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
 
 NAMES = ("web_search", "web_fetch")
 
@@ -109,12 +112,14 @@ class WebSource:
 
 
 def _provider_of(settings: SearchSettings, parts: Parts, registry: Registry) -> SearchProvider | None:
-    """Returns the search provider of the settings. None: there is none, because the key of the default one is not set."""
+    """Returns the search provider of the settings. None: there is none, because the key of the default one is not set. Raises
+    `ConfigError` if the settings name the variable of the key themselves, and it is not set."""
     if not settings.enabled:
         return None
     named = {"key_env": settings.key_env, "url": settings.url}
     options = {**settings.options, **{name: value for name, value in named.items() if value is not None}}
-    if settings.provider == "brave" and parts.secrets.get(options.get("key_env", KEY_VARIABLE)) is None:
+    if settings.provider == "brave" and "key_env" not in options and parts.secrets.get(KEY_VARIABLE) is None:
+        log.info("web_search is off: BRAVE_API_KEY is not set")
         return None
     provider: SearchProvider = registry.make("search", settings.provider, options, parts)
     return provider

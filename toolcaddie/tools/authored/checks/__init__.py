@@ -19,7 +19,8 @@ def findings_of(definition: Definition) -> Sequence[Finding]:
 def _of_source(definition: Definition) -> Sequence[Finding]:
     match definition.type:
         case "python":
-            return python.findings(definition.source)
+            fitting = python.parameters(definition.source, definition.parameters)
+            return [*python.findings(definition.source), *fitting]
         case "typescript":
             return typescript.findings(definition.source)
         case "command":

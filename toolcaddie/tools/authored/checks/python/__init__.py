@@ -8,5 +8,6 @@ each class is one function.
 from __future__ import annotations
 
 from toolcaddie.tools.authored.checks.python.findings import findings
+from toolcaddie.tools.authored.checks.python.parameters import parameters
 
-__all__ = ["findings"]
+__all__ = ["findings", "parameters"]
