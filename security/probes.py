@@ -14,7 +14,6 @@ import json
 import os
 import resource
 import secrets
-import shutil
 import socket
 import statistics
 import subprocess
@@ -173,7 +172,9 @@ class Host:
             each.close()
         os.close(self._inherited)
         del os.environ[SECRET_VARIABLE]
-        shutil.rmtree(self._folder)
+        subprocess.run(
+            ["rm", "-rf", "--", str(self._folder)], check=True
+        )  # folders may be nested too deep for `shutil`
 
     def traces(self) -> Iterator[str]:
         """Yields what the probe changed on the host."""
@@ -209,16 +210,21 @@ class Host:
     def _left(self) -> Iterator[str]:
         """Yields what is wrong with the files in the work folder."""
         used = 0
-        for folder, folders, files in os.walk(self.work):
-            for name in (*folders, *files):
-                status = os.lstat(f"{folder}/{name}")
-                used += status.st_blocks * 512
-                if status.st_mode & 0o6000:
-                    yield f"{name} sets its user or group"
-                if status.st_mode & 0o170000 in (0o020000, 0o060000):
-                    yield f"{name} is a device"
+        for blocks, mode, kind, name in _entries(self.work):
+            used += int(blocks) * 512
+            if int(mode, 8) & 0o6000:
+                yield f"{name} sets its user or group"
+            if kind in "bc":
+                yield f"{name} is a device"
         if used > _DISK:
             yield f"{used / MEGABYTE:.0f} MiB of the disk were used"
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yields blocks of 512 bytes, permissions, kind and name of everything in a folder, however deep it is nested."""
+    command = ["find", str(folder), "-mindepth", "1", "-printf", r"%b %m %y %f\0"]
+    listing = subprocess.run(command, check=True, capture_output=True).stdout.decode(errors="replace")
+    return (tuple(entry.split(" ", 3)) for entry in listing.split("\0")[:-1])
 
 
 def _hash(path: Path) -> str:
