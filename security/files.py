@@ -143,7 +143,7 @@ OWN_ORDINARY = (
 """Ordinary files of projects, some of which speak of secrets."""
 _ROUNDS = 1_000_000
 _TIMED = 200
-_TRIES, _PAUSE = 50, 0.3
+_TRIES, _PAUSE = 3, 0.3
 
 
 def attacked(corpora: Path | None, *, quick: bool) -> Sequence[Goal]:

@@ -17,6 +17,9 @@ from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.tools.web.charsets import decoded
 from toolcaddie.tools.web.page_text import page_of
 
+if sys.platform != "win32":
+    import resource
+
 CPU_SECONDS = 3
 MEMORY_BYTES = 1024 * 1024 * 1024
 AT_ONCE = 4
@@ -117,8 +120,6 @@ def _limit() -> None:
     """Limits the process, and lets all others go first. Does nothing on systems without such limits."""
     if sys.platform == "win32":
         return
-    import resource  # noqa: PLC0415  not on every system
-
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
