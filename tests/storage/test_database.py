@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -182,6 +183,22 @@ async def test_a_database_that_is_not_open_refuses(file_url: str) -> None:
     database = Database(file_url)
     with pytest.raises(StorageError, match="not open yet"):
         await database.store.put("run", "a", b"")
+
+
+@pytest.mark.anyio
+async def test_a_new_file_that_another_process_is_setting_up_is_waited_for(file_url: str) -> None:
+    path = file_url.removeprefix("sqlite:///")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.executescript("create table first (a); begin immediate")  # SQLite refuses the write-ahead log meanwhile, and at once
+    end = threading.Timer(0.2, other.rollback)
+    end.start()
+    try:
+        async with Database(file_url) as database:
+            assert await database.events.runs() == []
+    finally:
+        end.join()
+        other.close()
 
 
 @pytest.mark.anyio

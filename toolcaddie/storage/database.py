@@ -37,6 +37,8 @@ BUSY_SECONDS = 5.0
 """Default number of seconds for which a write waits for another process's lock."""
 _WRITES = "toolcaddie_writes"
 """Name of the option that marks connections for writing."""
+_NEXT_TRY = 0.01
+"""Seconds until SQLite is asked again for a lock that it refuses without waiting."""
 _MIGRATING = 0x746F6F6C63616464
 """Key of the advisory lock that Toolcaddie takes in a PostgreSQL database while it migrates."""
 _MISSING = (
@@ -296,13 +298,27 @@ def _set_up_sqlite(connection: Any, _record: object, *, busy: float, durable: bo
     if cursor.execute("PRAGMA page_count").fetchone() == (0,):
         # Only in a new file, where it lets pruning return pages to the disk; in an old file it would be a write.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(cursor, busy)
     # With NORMAL, commits survive the end of the process, and a power cut may undo the last ones.
     cursor.execute(
         f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
     )  # a power cut must not undo a recorded intent to call a tool
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _write_ahead(cursor: Any, busy: float) -> None:
+    """Turns the write-ahead log on. Where another process is doing the same, SQLite fails at once instead of waiting, since it
+    sees two that wait for each other; so it is tried again for `busy` seconds."""
+    deadline = time.monotonic() + busy
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_NEXT_TRY)
 
 
 def _set_up_postgresql(connection: Any, _record: object, *, busy: float, durable: bool) -> None:
