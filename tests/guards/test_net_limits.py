@@ -25,7 +25,7 @@ from test_net import redirecting
 
 from security.internet import PUBLIC, Handler, Names, Wire, served
 from toolcaddie.core.errors import ConfigError, OutboundError
-from toolcaddie.guards.net import Reach, guarded_client, host_matches
+from toolcaddie.guards.net import Reach, guarded_client, host_matches, turn
 from toolcaddie.guards.net.rules import RULES
 
 pytestmark = pytest.mark.anyio
@@ -337,6 +337,25 @@ async def test_an_endless_stream_of_empty_compressed_pieces_is_left_at_the_limit
         guarded_client(resolver=Names(), open_socket=Wire(port)) as client,
     ):
         assert (await refusal_of(client, "http://example.com/", max_bytes=100_000))[0] in ("size", "encoding")
+
+
+async def test_large_bodies_are_read_one_piece_in_each_round_of_the_event_loop() -> None:
+    """Counted with a clock of rounds, because a small request waits for as many pieces as are read in one round."""
+    loop, rounds, pieces = asyncio.get_running_loop(), [0], []
+
+    def tick() -> None:
+        rounds[0] += 1
+        loop.call_soon(tick)
+
+    async def reader() -> None:
+        for _ in range(20):
+            await turn()
+            pieces.append(rounds[0])
+
+    tick()
+    await asyncio.gather(*(reader() for _ in range(10)))
+    assert len(pieces) == 200
+    assert len(set(pieces)) == 200
 
 
 async def test_a_body_that_is_announced_too_large_is_not_read_at_all() -> None:

@@ -7,10 +7,12 @@ import secrets
 
 import msgspec
 
+from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.control import Principal
 from toolcaddie.core.meta_names import READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import Taint, Tool, ToolResult, failed
+from toolcaddie.guards.aside import aside
 from toolcaddie.guards.markers import excerpt
 from toolcaddie.ports import CacheStore
 from toolcaddie.util.text import valid_text
@@ -55,11 +57,9 @@ class HeldResults:
 
         Raises `StorageError`.
         """
-        start = valid_text(text[: self._max_bytes]).encode()
-        part = start[: self._max_bytes].decode(errors="ignore")
-        cut = len(text) > self._max_bytes or len(start) > self._max_bytes
+        arguments = text, tool, self._max_bytes
+        value = _stored(*arguments) if len(text) < LARGE else await aside(_stored, *arguments)
         handle = secrets.token_hex(8)
-        value = msgspec.msgpack.encode(_Held(text=part, cut=cut, tool=tool.name, untrusted=tool.untrusted))
         return handle if await self._store.put(_key(handle, principal), value, ttl=self._seconds) else None
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult:
@@ -83,6 +83,15 @@ class HeldResults:
             content=f"{excerpt(text, offset, end)}\n[{note}]",
             effect=Taint(names=(held.tool,)) if held.untrusted else None,
         )
+
+
+def _stored(text: str, tool: Tool, most: int) -> bytes:
+    """Returns what is stored of a text: its first `most` bytes."""
+    part, cut = text[:most], len(text) > most
+    if not part.isascii():
+        start = valid_text(part).encode()
+        part, cut = start[:most].decode(errors="ignore"), cut or len(start) > most
+    return msgspec.msgpack.encode(_Held(text=part, cut=cut, tool=tool.name, untrusted=tool.untrusted))
 
 
 def _place(handle: str, offset: int, end: int, total: int, *, cut: bool) -> str:

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableSequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -91,6 +92,9 @@ _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector. Requests make few cycles, and with Python's own 700 new objects a collection comes several
 times in each request."""
+_SWITCH_SECONDS = 0.0005
+"""Seconds after which a computing thread lets the event loop have a turn; Python's own value is ten times as long, and the loop
+waits that long at each of its system calls."""
 _PROXY_HEADERS = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 _BACKLOG = 2048
 """The largest number of connections that wait to be accepted."""
@@ -290,6 +294,7 @@ async def _serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECTIONS)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         server = _Server(
             config,
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),

@@ -10,10 +10,11 @@ reads answers up to a limit, `operator.py` and `guarded.py` are the two clients.
 """
 
 from toolcaddie.guards.net.addresses import why_not_public
-from toolcaddie.guards.net.bodies import read_capped
+from toolcaddie.guards.net.bodies import read_capped, read_decoded
 from toolcaddie.guards.net.guarded import AddressInfo, Fetched, GuardedClient, OpenSocket, guarded_client
 from toolcaddie.guards.net.operator import CONNECT_SECONDS, MEGABYTE, USER_AGENT, operator_client
 from toolcaddie.guards.net.reach import ANYWHERE_PUBLIC, Host, HostPort, Reach, host_matches
+from toolcaddie.guards.net.turns import turn
 from toolcaddie.guards.net.urls import checked_url
 
 __all__ = [
@@ -33,5 +34,7 @@ __all__ = [
     "host_matches",
     "operator_client",
     "read_capped",
+    "read_decoded",
+    "turn",
     "why_not_public",
 ]

@@ -3,7 +3,6 @@ decompressed, which is limited while it is decompressed."""
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -12,13 +11,14 @@ import aiohttp
 from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net.rules import refused
+from toolcaddie.guards.net.turns import turn
 from toolcaddie.guards.net.urls import shown
 
 ENCODINGS = "gzip, deflate"
 """The compressions that `read_decoded` reads, as the header Accept-Encoding names them."""
 
-_PIECE = 256 * 1024
-"""Bytes that are decompressed at once; then the event loop has a turn."""
+_PIECE = 128 * 1024
+"""Bytes that are decompressed at once."""
 _MOST_MEMBERS = 100
 """The largest number of gzip files in one body. Each one costs a copy of the rest."""
 
@@ -37,18 +37,25 @@ async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: 
             response.close()
             raise _too_large(response, limit, setting)
         pieces.append(piece)
+        if size > LARGE:
+            await turn()
     return b"".join(pieces)
 
 
 async def read_decoded(
-    response: aiohttp.ClientResponse, limit: int, *, before_large: Callable[[], Awaitable[object]] | None = None
+    response: aiohttp.ClientResponse,
+    limit: int,
+    *,
+    setting: str = "",
+    before_large: Callable[[], Awaitable[object]] | None = None,
 ) -> bytes:
     """Returns the whole body of an answer that aiohttp does not decompress (`auto_decompress=False`), decompressed. Raises
     `OutboundError` as soon as more than `limit` bytes have come or were decompressed.
 
-    `before_large`: awaited once, before more than `LARGE` bytes are held, to wait until there is room for them.
+    `setting`: as for `read_capped`. `before_large`: awaited once, before more than `LARGE` bytes are held, to wait until there is
+    room for them.
     """
-    _check_declared(response, limit, "")
+    _check_declared(response, limit, setting)
     decoder = _decoder(response)
     body = bytearray()
     received = 0
@@ -56,16 +63,17 @@ async def read_decoded(
         received += len(data)
         if received > limit:
             response.close()
-            raise _too_large(response, limit, "")
+            raise _too_large(response, limit, setting)
         for piece in _decoded(decoder, data, response):
             if len(body) + len(piece) > limit:
                 response.close()
-                raise _too_large(response, limit, "")
+                raise _too_large(response, limit, setting)
             if before_large is not None and len(body) + len(piece) > LARGE:
                 await before_large()
                 before_large = None
             body += piece
-            await asyncio.sleep(0)
+            if len(body) > LARGE:
+                await turn()
     if not decoder.is_whole:
         raise OutboundError(f"{shown(response.url)} broke off its answer: the compressed body has no end")
     return bytes(body)

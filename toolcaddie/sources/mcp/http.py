@@ -4,6 +4,8 @@ server's own reach public addresses only, because a hostile server may name any 
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
@@ -14,7 +16,7 @@ from msgspec import Struct
 from toolcaddie.core.bounds import LARGE, beyond
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.json_counts import counts
-from toolcaddie.guards.net import GuardedClient
+from toolcaddie.guards.net import GuardedClient, turn
 from toolcaddie.parts import Secrets
 from toolcaddie.sources.mcp.server import ANY_PORT, PORTS, McpServer, Origin, authority_origin
 
@@ -27,7 +29,7 @@ _ANY_HEADER = 32 + zlib.MAX_WBITS
 """For zlib: the data say which of the two it is."""
 _MOST_VALUES = 100_000
 """The largest number of JSON values in one answer; a list of 1,000 tools has about half as many."""
-_PIECE = 256 * 1024
+_PIECE = 128 * 1024
 """Bytes that are decompressed at once."""
 
 SESSION_UNKNOWN = "Session terminated"
@@ -73,11 +75,18 @@ def _harmless_headers(request: httpx2.Request) -> dict[str, str]:
     return {name: value for name, value in request.headers.items() if name.lower() in _HEADERS_FROM_HERE}
 
 
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Returns what checks the certificates of servers. To read all authorities takes 25 ms of the event loop, so it is done once,
+    and not for each connection."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
 class _BoundedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, server: McpServer, most_bytes: int, guarded: Callable[[], GuardedClient]) -> None:
         # One connection per call and one for the stream of changes. httpx2 itself would stop at 100 in all.
         limits = httpx2.Limits(max_connections=server.concurrency + 10, max_keepalive_connections=server.concurrency)
-        self._inner = httpx2.AsyncHTTPTransport(limits=limits)
+        self._inner = httpx2.AsyncHTTPTransport(limits=limits, verify=_certificates())
         self._url = httpx2.URL(server.url or "")
         self._own = _origin(self._url)
         self._authorities = frozenset(map(authority_origin, server.oauth.hosts if server.oauth else ()))
@@ -205,6 +214,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
                 reason = beyond("its answer is too large", self._most_bytes, "answer")
                 raise httpx2.ReadError(reason, request=self._request)
             yield chunk
+            if size > LARGE:
+                await turn()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         if not self._compressed:

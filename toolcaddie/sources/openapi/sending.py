@@ -12,7 +12,7 @@ from msgspec import Struct
 from yarl import URL
 
 from toolcaddie.core.errors import OutboundError
-from toolcaddie.guards.net import USER_AGENT, read_capped
+from toolcaddie.guards.net import USER_AGENT, read_decoded
 from toolcaddie.parts import Parts
 from toolcaddie.sources.openapi.addresses import lies_below
 from toolcaddie.sources.openapi.api import OpenApi
@@ -34,7 +34,7 @@ class Sender:
 
     def __init__(self, api: OpenApi, parts: Parts) -> None:
         self._api = api
-        self._operator: aiohttp.ClientSession = parts.client(seconds=api.timeout)
+        self._operator: aiohttp.ClientSession = parts.client(seconds=api.timeout, decompress=False)
         self._guarded = parts.guarded_client(seconds=api.timeout, max_redirects=0, max_bytes=api.max_response_bytes)
         self._free = asyncio.Semaphore(api.concurrency)
 
@@ -66,7 +66,7 @@ class Sender:
                 allow_redirects=request.method in _FOLLOWING,
                 **options,
             ) as response:
-                body = await read_capped(response, self._api.max_response_bytes, setting="max_response_bytes")
+                body = await read_decoded(response, self._api.max_response_bytes, setting="max_response_bytes")
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(status=response.status, headers=headers, body=body)
         except TimeoutError:
