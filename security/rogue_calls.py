@@ -189,7 +189,11 @@ async def _made(server: Server, wanted: Call, gate: asyncio.Semaphore) -> tuple[
 def _rogues() -> Iterator[int]:
     """Starts the hostile server and yields its port."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "security.rogues"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ["nice", "-n", "10", sys.executable, "-m", "security.rogues"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     try:

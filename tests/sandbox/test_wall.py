@@ -215,6 +215,24 @@ async def test_nothing_of_a_command_is_shown_on_a_command_line_of_the_host(wall:
     assert b"value-of-the-token" not in lines
 
 
+async def test_commands_whose_time_is_over_before_they_have_begun_end_by_their_timeout(
+    wall: Wall, tmp_path: Path
+) -> None:
+    late = shell("touch begun; sleep 60", work=tmp_path, seconds=0.001)
+    outcomes = await asyncio.gather(*(wall.run(late) for _ in range(12)))
+    assert [outcome.ending for outcome in outcomes] == ["timeout"] * 12
+    assert not list(tmp_path.iterdir())
+
+
+async def test_a_command_in_the_middle_of_many_starts_is_killed_at_once(wall: Wall, tmp_path: Path) -> None:
+    running = await wall.start(shell("echo ready; sleep 60", seconds=60))
+    others = [asyncio.create_task(wall.run(shell("true"))) for _ in range(24)]
+    await asyncio.sleep(0)
+    await running.kill()
+    assert not all(task.done() for task in others)
+    assert {(await task).ending for task in others} == {"exited"}
+
+
 async def test_when_the_warden_dies_its_commands_die_and_the_next_one_has_another(wall: Wall) -> None:
     running = await wall.start(shell("setsid sleep 60 & echo begun; wait"))
     (warden,) = children(os.getpid())

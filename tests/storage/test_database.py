@@ -190,7 +190,9 @@ async def test_a_new_file_that_another_process_is_setting_up_is_waited_for(file_
     path = file_url.removeprefix("sqlite:///")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.executescript("create table first (a); begin immediate")  # SQLite refuses the write-ahead log meanwhile, and at once
+    other.executescript(
+        "create table first (a); begin immediate"
+    )  # SQLite refuses the write-ahead log meanwhile, and at once
     end = threading.Timer(0.2, other.rollback)
     end.start()
     try:

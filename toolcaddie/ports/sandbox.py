@@ -62,7 +62,7 @@ class Command:
     stdin: bytes | None = b""
     """What it reads from its standard input. None: what `RunningCommand.write` writes."""
     seconds: float = 30.0
-    """After this time the command and all the processes that it started are killed."""
+    """After this time, its start included, the command and all the processes that it started are killed."""
     output_bytes: int = MEGABYTE
     """The largest number of bytes of each of its two outputs that are kept: the first ones. More is read, counted and dropped."""
     egress: Egress | None = None

@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
@@ -58,6 +59,7 @@ class Plain:
         return await run_to_end(await self.start(command))
 
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Running:
+        began = time.monotonic()
         command = allowed(command, self._most)
         place = _Place(command)
         try:
@@ -69,7 +71,9 @@ class Plain:
         def ended() -> None:
             self._running.discard(running)
 
-        running = Running(command, processes, pipes, folder=str(place.work), on_output=on_output, on_end=ended)
+        running = Running(
+            command, processes, pipes, began=began, folder=str(place.work), on_output=on_output, on_end=ended
+        )
         self._running.add(running)
         return running
 

@@ -77,22 +77,24 @@ class Running:
         processes: Processes,
         pipes: Pipes,
         *,
+        began: float,
         folder: str | None,
         on_output: OnOutput | None = None,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`folder`: the host's folder whose growth is limited; None: its size is limited otherwise. `on_end` is called when all
-        processes are dead."""
+        """`began`: the moment of the monotonic clock from which on the time of the command counts. `folder`: the host's folder
+        whose growth is limited; None: its size is limited otherwise. `on_end` is called when all processes are dead."""
         self._command = command
         self._processes = processes
         self._folder = folder
         self._on_end = on_end
-        self._started = time.monotonic()
+        self._began = began
         self._ending: Ending | None = None
         self._input = None if pipes.stdin is None else Input(pipes.stdin)
         self._stdout = Output(pipes.stdout, command.output_bytes, on_output and partial(on_output, "stdout"))
         self._stderr = Output(pipes.stderr, command.output_bytes, on_output and partial(on_output, "stderr"))
-        self._timer = asyncio.get_running_loop().call_later(command.seconds, self.end, "timeout")
+        left = max(0.0, began + command.seconds - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(left, self.end, "timeout")
         self._watches = [asyncio.create_task(self._watch_memory()), asyncio.create_task(self._watch_disk())]
         self._outcome = asyncio.create_task(self._settle())
         self._outcome.add_done_callback(_retrieve)
@@ -125,7 +127,7 @@ class Running:
             ended = await self._ended()
             await asyncio.wait({self._stdout.closed, self._stderr.closed}, timeout=_PIPE_SECONDS)
         finally:
-            seconds = time.monotonic() - self._started
+            seconds = time.monotonic() - self._began
             self._close()
         ending = "memory" if ended.out_of_memory else self._ending or "exited"
         if ending == "exited":

@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,6 +70,9 @@ class Wall:
         return await run_to_end(await self.start(command))
 
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Running:
+        began = (
+            time.monotonic()
+        )  # a command that waits for its start, because many start, does not take longer than others
         command = allowed(command, self._most)
         processes, pipes = await self._send(command)
         folder = None if command.work is None or not command.writable else str(command.work)
@@ -76,7 +80,7 @@ class Wall:
         def ended() -> None:
             self._running.discard(running)
 
-        running = Running(command, processes, pipes, folder=folder, on_output=on_output, on_end=ended)
+        running = Running(command, processes, pipes, began=began, folder=folder, on_output=on_output, on_end=ended)
         self._running.add(running)
         try:
             await processes.begun()

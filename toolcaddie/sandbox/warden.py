@@ -32,6 +32,7 @@ import socket
 import stat
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -59,10 +60,13 @@ _LOOK_SECONDS = 1.0
 """Seconds between two looks whether the server is still the parent. The closed socket says so earlier, unless a process that the
 server forked holds it open."""
 _LAST_ATTEMPTS = 20
+_ALL = {"cpu.shares": "128", "cpu.weight": "12"}
+"""The share of computing time of all commands together, while others want it too: an eighth of that of one other process."""
 _CALM = {"cpu.shares": "128", "cpu.weight": "12"}
-"""The share of computing time of a command that runs on: an eighth of that of other processes."""
+"""The share of a command that runs on, among the commands: an eighth of that of one that begins."""
 _DYING = {"cpu.shares": "8192", "cpu.weight": "800"}
-"""The share of a command that is killed: a process needs computing time to end."""
+"""The share of a command that is killed, among the commands, and meanwhile that of all together: a process needs computing time
+to end."""
 
 
 Filters = tuple[bytes, bytes, bytes]
@@ -84,6 +88,8 @@ class Warden:
         self._owners: dict[tuple[int, int, int], int] = {}
         self._commands: dict[int, Started] = {}
         self._helpers: set[int] = set()
+        self._dying: set[int] = set()
+        self._waiting: deque[tuple[str, list[int]]] = deque()
         self._poll = select.poll()
         self._wake, self._waker = os.pipe()
         self._spare: Spare | None = None
@@ -92,19 +98,23 @@ class Warden:
         """Serves until the server is gone."""
         _check(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
         os.set_blocking(self._waker, False)
+        self._channel.setblocking(False)
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for descriptor in (self._channel.fileno(), self._wake):
             self._poll.register(descriptor, select.POLLIN)
         self._prepare()
         while True:
-            ready = [descriptor for descriptor, _ in self._poll.poll(_LOOK_SECONDS * 1000)]
+            patience = 0 if self._waiting else _LOOK_SECONDS * 1000
+            ready = [descriptor for descriptor, _ in self._poll.poll(patience)]
             if self._wake in ready:
                 os.read(self._wake, 4096)
             self._stop_greedy(ready)
             self._reap()
             if (self._channel.fileno() in ready and not self._take()) or os.getppid() != self._parent:
                 return
+            if self._waiting:
+                self._run(*self._waiting.popleft())
             self._prepare()
 
     def close(self) -> None:
@@ -119,7 +129,7 @@ class Warden:
                 self._kill_orphans()
                 self._end(*os.waitpid(-1, 0))
         for _ in range(_LAST_ATTEMPTS):
-            self._groups.remove_left()
+            self._groups.remove()
             time.sleep(0.001)
 
     def _prepare(self) -> None:
@@ -128,26 +138,35 @@ class Warden:
             self._spare = Spare.forked(self._groups, self._filters, root=self._root)
 
     def _take(self) -> bool:
-        """Handles one message. Returns False if the server is gone."""
-        message, descriptors, _, _ = socket.recv_fds(self._channel, _MESSAGE_BYTES, _DESCRIPTORS)
-        try:
+        """Handles the messages that have come; commands to start wait, because each start takes a while and kills must not wait
+        for it. Returns False if the server is gone."""
+        while True:
+            try:
+                message, descriptors, _, _ = socket.recv_fds(self._channel, _MESSAGE_BYTES, _DESCRIPTORS)
+            except BlockingIOError:
+                return True
             match message.split():
                 case [b"run", name]:
-                    self._run(name.decode(), descriptors)
+                    self._waiting.append((name.decode(), descriptors))
                 case [b"kill", name]:
                     self._kill(name.decode())
                 case [b"calm", name]:
                     self._calm(name.decode())
                 case [b"listen", pid, port]:
                     self._helpers.add(_listening(int(pid), int(port), descriptors[0]))
+                    os.close(descriptors[0])
                 case _:
                     return False
+
+    def _run(self, name: str, descriptors: list[int]) -> None:
+        """Starts a command, and closes the descriptors that came with it."""
+        try:
+            self._start(name, descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-        return True
 
-    def _run(self, name: str, descriptors: list[int]) -> None:
+    def _start(self, name: str, descriptors: list[int]) -> None:
         self._prepare()
         spare, report = self._spare, os.dup(descriptors[4])
         assert spare is not None
@@ -176,10 +195,21 @@ class Warden:
         return self._owners[key]
 
     def _kill(self, name: str) -> None:
+        for waiting in [each for each in self._waiting if each[0] == name]:
+            self._waiting.remove(waiting)
+            _report(waiting[1][4], {"ended": -signal.SIGKILL, "oom": False})
+            for descriptor in waiting[1]:
+                os.close(descriptor)
         for pid, started in self._commands.items():
             if started.name == name:
-                started.spare.group.share(_DYING)
-                os.kill(pid, signal.SIGKILL)
+                self._end_fast(pid, started)
+
+    def _end_fast(self, pid: int, started: Started) -> None:
+        """Kills a command, and gives it the computing time to end."""
+        self._dying.add(pid)
+        self._groups.share(_DYING)
+        started.spare.group.share(_DYING)
+        os.kill(pid, signal.SIGKILL)
 
     def _calm(self, name: str) -> None:
         for started in self._commands.values():
@@ -192,7 +222,7 @@ class Warden:
             if started.spare.group.alarm in ready:
                 os.eventfd_read(started.spare.group.alarm)
                 started.spare.group.exhausted = True
-                os.kill(pid, signal.SIGKILL)
+                self._end_fast(pid, started)
 
     def _reap(self) -> None:
         """Reports the commands that have ended."""
@@ -223,6 +253,10 @@ class Warden:
         if started is None:
             self._helpers.discard(pid)
             return
+        if pid in self._dying:
+            self._dying.remove(pid)
+            if not self._dying:
+                self._groups.share(_ALL)
         out_of_memory = started.spare.remove(self._poll)
         if started.report >= 0:
             _report(started.report, {"ended": os.waitstatus_to_exitcode(status), "oom": out_of_memory})
@@ -496,20 +530,21 @@ def _listening(pid: int, port: int, channel: int) -> int:
 
 
 class Groups:
-    """The folders in which control groups for commands can be made: of version 1, a folder a controller, or of version 2, one."""
+    """The control groups in which those of the commands are made: of version 1, one a controller, or of version 2, one. All
+    commands together share the computing time of one, so that many do not slow the server down more than few."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._names = f"toolcaddie-{_process_namespace()}-{os.getpid()}"
+        self._name = f"toolcaddie-{_process_namespace()}-{os.getpid()}"
         self._left: list[str] = []
-        self._parents = list(self._writable())
+        self._parents = list(self._made_parents())
 
     def made(self) -> Group:
         """Returns new groups, as far as they can be made."""
         self._count += 1
         folders = []
         for parent in self._parents:
-            folder = f"{parent}/{self._names}-{self._count}"
+            folder = f"{parent}/{self._count}"
             with contextlib.suppress(OSError):
                 os.mkdir(folder)
                 folders.append(folder)
@@ -519,14 +554,29 @@ class Groups:
         """Removes folders whose processes had not left them yet."""
         self._left[:] = [folder for folder in self._left if not _removed(folder)]
 
-    def _writable(self) -> Iterator[str]:
-        for parent in set(_group_folders()):
-            _remove_forgotten(parent)
-            probe = f"{parent}/{self._names}-0"
+    def share(self, shares: Mapping[str, str]) -> None:
+        """Sets the share of computing time of all commands together."""
+        _share(self._parents, shares)
+
+    def remove(self) -> None:
+        """Removes them all. Those with processes stay."""
+        self.remove_left()
+        for parent in self._parents:
+            _removed(parent)
+
+    def _made_parents(self) -> Iterator[str]:
+        for folder in set(_group_folders()):
+            _remove_forgotten(folder)
+            parent = f"{folder}/{self._name}"
             with contextlib.suppress(OSError):
-                os.mkdir(probe)
-                os.rmdir(probe)
+                os.mkdir(parent)
+                _hand_down(parent)
+                _share([parent], _ALL)
                 yield parent
+
+
+_CONTROLLERS = frozenset({"memory", "pids", "cpu"})
+"""What limits the memory, the processes and the computing time of a group."""
 
 
 def _group_folders() -> Iterator[str]:
@@ -534,7 +584,7 @@ def _group_folders() -> Iterator[str]:
     for line in _lines("/proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         path = path.rstrip("/")
-        for name in {"memory", "pids", "cpu"} & set(controllers.split(",")):
+        for name in _CONTROLLERS & set(controllers.split(",")):
             yield f"/sys/fs/cgroup/{name}{path}"
         above = f"/sys/fs/cgroup{path.rpartition('/')[0]}"
         if not controllers and "memory" in "".join(_lines(f"{above}/cgroup.subtree_control")).split():
@@ -582,11 +632,7 @@ class Group:
 
     def share(self, shares: Mapping[str, str]) -> None:
         """Sets the share of computing time."""
-        for folder in self._folders:
-            for name, value in shares.items():
-                with contextlib.suppress(OSError):  # this group is for something else
-                    if os.path.exists(f"{folder}/{name}"):
-                        _write(f"{folder}/{name}", value)
+        _share(self._folders, shares)
 
     def watch(self, poll: select.poll) -> None:
         for folder in self._folders:
@@ -607,16 +653,33 @@ class Group:
         return self.exhausted or any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in counts)
 
 
-def _remove_forgotten(parent: str) -> None:
+def _share(folders: Sequence[str], shares: Mapping[str, str]) -> None:
+    for folder in folders:
+        for name, value in shares.items():
+            with contextlib.suppress(OSError):  # this group is for something else
+                if os.path.exists(f"{folder}/{name}"):
+                    _write(f"{folder}/{name}", value)
+
+
+def _hand_down(parent: str) -> None:
+    """Lets the groups below a group of version 2 have limits too; those of version 1 always have them."""
+    for controller in _CONTROLLERS if os.path.exists(f"{parent}/cgroup.subtree_control") else ():
+        with contextlib.suppress(OSError):  # it is not there
+            _write(f"{parent}/cgroup.subtree_control", f"+{controller}")
+
+
+def _remove_forgotten(folder: str) -> None:
     """Removes the groups of programs like this one that were killed. Those of other process namespaces, whose numbers say nothing
     here, and those with processes stay."""
-    for name in os.listdir(parent):
+    for name in os.listdir(folder):
         match name.split("-"):
-            case ["toolcaddie", namespace, pid, _] if namespace == _process_namespace() and not os.path.exists(
+            case ["toolcaddie", namespace, pid] if namespace == _process_namespace() and not os.path.exists(
                 f"/proc/{pid}"
             ):
-                with contextlib.suppress(OSError):
-                    os.rmdir(f"{parent}/{name}")
+                with os.scandir(f"{folder}/{name}") as below:
+                    groups = [each.path for each in below if each.is_dir()]
+                for group in (*groups, f"{folder}/{name}"):
+                    _removed(group)
 
 
 def _process_namespace() -> str:
