@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from toolcaddie.core.bounds import LARGE
@@ -143,8 +144,8 @@ class OpenApiSource:
             credentials.forget_tokens()
         secrets = [secret for proof in proofs for secret in proof.secrets]
         secrets += [value for name, value in headers.items() if name in self._api.headers_from]
-        arguments = route.operation, answer, secrets, self._parts.bounds
-        return result_of(*arguments) if len(answer.body) < LARGE else await aside(result_of, *arguments)
+        result = partial(result_of, route.operation, answer, secrets, self._parts.bounds)
+        return result() if len(answer.body) < LARGE else await aside(result)
 
     def _headers(self) -> dict[str, str]:
         """Returns the headers of the settings. Raises `ConfigError` for a variable that is not set."""
