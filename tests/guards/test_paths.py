@@ -252,7 +252,18 @@ def test_a_changed_file_is_not_replaced(base: Path) -> None:
     assert os.listdir(base) == ["file"]
 
 
-def test_of_two_changes_at_once_one_counts_and_no_change_is_lost(base: Path) -> None:
+@pytest.fixture
+def many_turns() -> Iterator[None]:
+    """Lets threads alternate as often as possible."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.0001)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("_round", range(4))
+@pytest.mark.usefixtures("many_turns")
+def test_of_two_changes_at_once_one_counts_and_no_change_is_lost(base: Path, _round: int) -> None:
     """Eight threads count up a number in a file; each tries again if another one was faster."""
     folder = Folder(base)
     folder.write("number", b"0")

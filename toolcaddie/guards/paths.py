@@ -145,14 +145,12 @@ class Folder:
 
         Returns the real path. Raises `ChangedFileError` if the file has another content, and `PathError`.
         """
-        with (
-            self._explained(path),
-            self._base() as base,
-            self._place(base, self._inner(path), make=before is None) as place,
-        ):
+        inner = self._inner(path)
+        with self._explained(path), self._base() as base, self._place(base, inner, make=before is None) as place:
             if (place.old is None) != (before is None):
                 raise _changed(path)
             with _temporary(place, data) as temporary, _locked(place):
+                _check_place(base, inner, place)
                 if before is None:
                     _take_name(place, temporary, path)
                 else:
@@ -182,8 +180,10 @@ class Folder:
     # --- steps ---------------------------------------------------------------------------------------------------------
 
     def _written(self, path: str, data: bytes) -> str:
-        with self._explained(path), self._base() as base, self._place(base, self._inner(path)) as place:
+        inner = self._inner(path)
+        with self._explained(path), self._base() as base, self._place(base, inner) as place:
             with _temporary(place, data) as temporary, _locked(place):
+                _check_place(base, inner, place)
                 os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             return place.path
 
@@ -460,6 +460,17 @@ def _locked(place: _Place) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(place.folder, fcntl.LOCK_UN)
+
+
+def _check_place(base: int, inner: str, place: _Place) -> None:
+    """Raises `ChangedFileError` if the path no longer leads to this place: while another call replaces the file, the old one has
+    the name of a temporary file for a moment, and what is written there is lost."""
+    if place.old is None:
+        return
+    target, real, _ = _looked_up(base, inner)
+    os.close(target)
+    if real != place.path:
+        raise _changed(inner)
 
 
 def _take_name(place: _Place, temporary: str, path: str) -> None:
