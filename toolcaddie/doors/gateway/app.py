@@ -27,6 +27,7 @@ from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
 from toolcaddie.doors.gateway.idempotency import Once
+from toolcaddie.doors.gateway.json_pages import JsonPages
 from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.pages import Pages
@@ -137,12 +138,11 @@ def create_app(
         bounds=bounds,
         watchers=settings.metrics,
     )
-    approvals = ApprovalPages(
-        parts.runtime.approvals, serving.bodies, parts.runtime.identified, key_headers=every_key_header
-    )
+    json_pages = JsonPages(bodies=serving.bodies, identified=parts.runtime.identified, key_headers=every_key_header)
+    approvals = ApprovalPages(parts.runtime.approvals, json_pages)
     authored: Sequence[Route] = ()
     if reviews is not None:
-        authored = AuthoredPages(reviews, serving.bodies, parts.runtime.identified, key_headers=every_key_header).routes
+        authored = AuthoredPages(reviews, json_pages).routes
     passing = Passing(
         parts.runtime.provider,
         onward=onward,

@@ -6,8 +6,9 @@ approve, and those about the person's own calls. Any other question answers 404,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -18,10 +19,10 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.json_pages import JsonPages, answer_json
 from toolcaddie.doors.gateway.listing import query_of
-from toolcaddie.doors.gateway.problems import RefusedError, problem
+from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.gateway.router import Caller, Route
 
 PATH = "/approvals"
@@ -32,7 +33,6 @@ _FOR_RULES = ("subject", "restrictions_kept")
 _STATES = (*get_args(ApprovalStatus), "all")
 
 T = TypeVar("T")
-Handle = Callable[[Exchange, Caller], Awaitable[None]]
 
 
 class OneAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,39 +50,22 @@ class Answers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ApprovalPages:
-    """Answers requests about questions to people. `identified` returns the principal in whose name a request is answered."""
+    """Answers requests about questions to people."""
 
-    def __init__(
-        self,
-        approvals: JudgedApprovals,
-        bodies: Bodies,
-        identified: Callable[[Principal], Principal],
-        *,
-        key_headers: Collection[bytes],
-    ) -> None:
+    def __init__(self, approvals: JudgedApprovals, pages: JsonPages) -> None:
         self._approvals = approvals
-        self._bodies = bodies
-        self._identified = identified
-        self._key_headers = key_headers
+        self._pages = pages
 
     @property
     def routes(self) -> tuple[Route, ...]:
         one = f"{PATH}/{{id}}"
+        route = partial(self._pages.route, refusal=_refusal)
         return (
-            self._route("GET", PATH, self._list),
-            self._route("POST", PATH, self._answer_all),
-            self._route("GET", one, self._show),
-            self._route("POST", one, self._answer),
+            route("GET", PATH, self._list),
+            route("POST", PATH, self._answer_all),
+            route("GET", one, self._show),
+            route("POST", one, self._answer),
         )
-
-    def _route(self, method: Literal["GET", "POST"], path: str, answer: Handle) -> Route:
-        async def handle(exchange: Exchange, caller: Caller) -> None:
-            try:
-                await answer(exchange, caller)
-            except RequestError as error:
-                raise RefusedError(_refusal(error)) from error
-
-        return Route(method=method, path=path, handle=handle, key_headers=self._key_headers)
 
     async def _list(self, exchange: Exchange, caller: Caller) -> None:
         query = query_of(exchange)
@@ -92,34 +75,34 @@ class ApprovalPages:
         if not (limit.isdecimal() and 0 < len(limit) < 10 and 0 < int(limit) <= _LARGEST_LIST):
             raise RequestError(f"'limit' must be a number from 1 to {_LARGEST_LIST:,}", param="limit")
         state: Any = None if status == "all" else status
-        person = self._identified(caller.principal)
+        person = self._pages.person(caller)
         approvals = await self._approvals.shown_to(person, status=state, limit=int(limit))
-        await _answer_json(exchange, {"object": "list", "data": _by_run(approvals)})
+        await answer_json(exchange, {"object": "list", "data": _by_run(approvals)})
 
     async def _show(self, exchange: Exchange, caller: Caller) -> None:
-        approval = await self._seen(exchange.part, self._identified(caller.principal))
-        await _answer_json(exchange, _shown(approval))
+        approval = await self._seen(exchange.part, self._pages.person(caller))
+        await answer_json(exchange, _shown(approval))
 
     async def _answer(self, exchange: Exchange, caller: Caller) -> None:
         body = await self._read(exchange, OneAnswer)
         if body is None:
             return
-        person = self._identified(caller.principal)
+        person = self._pages.person(caller)
         await self._seen(exchange.part, person)
         answered = await self._approvals.answer(
             person.tenant, exchange.part, approved=body.approved, by=person, reason=body.reason
         )
-        await _answer_json(exchange, _shown(answered))
+        await answer_json(exchange, _shown(answered))
 
     async def _answer_all(self, exchange: Exchange, caller: Caller) -> None:
         body = await self._read(exchange, Answers)
         if body is None:
             return
-        person = self._identified(caller.principal)
+        person = self._pages.person(caller)
         for approval_id in body.answers:
             await self._seen(approval_id, person)
         outcomes = await self._approvals.answer_all(person.tenant, body.answers, by=person, reason=body.reason)
-        await _answer_json(exchange, {"object": "list", "data": [_outcome(outcome) for outcome in outcomes]})
+        await answer_json(exchange, {"object": "list", "data": [_outcome(outcome) for outcome in outcomes]})
 
     async def _seen(self, approval_id: str, person: Principal) -> Approval:
         """Returns a question that this person may see. Raises `RequestError` for any other."""
@@ -130,17 +113,7 @@ class ApprovalPages:
         return approval
 
     async def _read(self, exchange: Exchange, kind: type[T]) -> T | None:
-        """Returns the body; None if the client disconnected. Raises `RequestError` for a body that is wrong."""
-        with self._bodies.share() as share:
-            body = await exchange.body(share)
-            if isinstance(body, Problem):
-                raise RefusedError(body)
-            if body is None:
-                return None
-            try:
-                return msgspec.json.decode(body, type=kind)
-            except msgspec.DecodeError as error:
-                raise RequestError(f"the body is wrong: {error}; {_EXAMPLES[kind]}") from error
+        return await self._pages.read(exchange, kind, example=_EXAMPLES[kind])
 
 
 _EXAMPLES: Mapping[Any, str] = {
@@ -172,10 +145,6 @@ def _shown(approval: Approval) -> JsonObject:
     return {"object": "approval", **{name: value for name, value in shown.items() if name not in _FOR_RULES}}
 
 
-def _refusal(error: RequestError) -> Problem:
+def _refusal(error: RequestError, _caller: Caller) -> Problem:
     status = _STATUSES.get(error.code, 400)
     return problem(status, str(error), kind="invalid_request_error", param=error.param, code=error.code)
-
-
-async def _answer_json(exchange: Exchange, value: Any) -> None:
-    await exchange.answer(200, msgspec.json.encode(value), {})

@@ -5,20 +5,20 @@ The person is the owner of the API key. Any tool that this person may neither ap
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
-from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.json_pages import JsonPages, answer_json
 from toolcaddie.doors.gateway.listing import query_of
-from toolcaddie.doors.gateway.problems import RefusedError, problem
+from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.gateway.router import Caller, Route
 from toolcaddie.doors.reviewing import LONGEST_NOTE, STATUSES, Reviews
 from toolcaddie.tools.authored.values import AuthoredTool, Status
@@ -27,7 +27,6 @@ PATH = "/authored"
 _STATES = (*get_args(Status), "all")
 
 T = TypeVar("T")
-Handle = Callable[[Exchange, Caller], Awaitable[None]]
 Note = Annotated[str, Meta(max_length=LONGEST_NOTE)]
 
 
@@ -53,60 +52,43 @@ class RollingBack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class AuthoredPages:
-    """Answers requests about tools that bots wrote. `identified` returns the principal in whose name a request is answered."""
+    """Answers requests about tools that bots wrote."""
 
-    def __init__(
-        self,
-        reviews: Reviews,
-        bodies: Bodies,
-        identified: Callable[[Principal], Principal],
-        *,
-        key_headers: Collection[bytes],
-    ) -> None:
+    def __init__(self, reviews: Reviews, pages: JsonPages) -> None:
         self._reviews = reviews
-        self._bodies = bodies
-        self._identified = identified
-        self._key_headers = key_headers
+        self._pages = pages
 
     @property
     def routes(self) -> tuple[Route, ...]:
         one = f"{PATH}/{{id}}"
+        route = partial(self._pages.route, refusal=_refusal)
         return (
-            self._route("GET", PATH, self._list),
-            self._route("GET", one, self._show),
-            self._route("DELETE", one, self._delete),
-            self._route("GET", f"{one}/diff", self._diff),
-            self._route("POST", f"{one}/approve", self._approve),
-            self._route("POST", f"{one}/reject", self._reject),
-            self._route("POST", f"{one}/revoke", self._revoke),
-            self._route("POST", f"{one}/rollback", self._rollback),
+            route("GET", PATH, self._list),
+            route("GET", one, self._show),
+            route("DELETE", one, self._delete),
+            route("GET", f"{one}/diff", self._diff),
+            route("POST", f"{one}/approve", self._approve),
+            route("POST", f"{one}/reject", self._reject),
+            route("POST", f"{one}/revoke", self._revoke),
+            route("POST", f"{one}/rollback", self._rollback),
         )
-
-    def _route(self, method: Literal["GET", "POST", "DELETE"], path: str, answer: Handle) -> Route:
-        async def handle(exchange: Exchange, caller: Caller) -> None:
-            try:
-                await answer(exchange, caller)
-            except RequestError as error:
-                raise RefusedError(_refusal(error, keyed=caller.keyed)) from error
-
-        return Route(method=method, path=path, handle=handle, key_headers=self._key_headers)
 
     async def _list(self, exchange: Exchange, caller: Caller) -> None:
         query = query_of(exchange)
         status = query.get("status", "all")
         if status not in _STATES:
             raise RequestError(f"'status' is {status[:40]!r}; it can be {', '.join(_STATES)}", param="status")
-        person = self._person(caller)
+        person = self._pages.person(caller)
         state: Any = None if status == "all" else status
         tools = await self._reviews.list(person, status=state, bot=query.get("bot"))
         broken = await self._reviews.broken(person)
         listed = [_shown(tool, with_source=False) for tool in tools]
-        await _answer_json(exchange, {"object": "list", "data": listed, "broken": broken})
+        await answer_json(exchange, {"object": "list", "data": listed, "broken": broken})
 
     async def _show(self, exchange: Exchange, caller: Caller) -> None:
-        person = self._person(caller)
+        person = self._pages.person(caller)
         review = await self._reviews.show(person, exchange.part)
-        await _answer_json(
+        await answer_json(
             exchange,
             {
                 **_shown(review.tool),
@@ -118,51 +100,38 @@ class AuthoredPages:
         )
 
     async def _diff(self, exchange: Exchange, caller: Caller) -> None:
-        review = await self._reviews.show(self._person(caller), exchange.part)
+        review = await self._reviews.show(self._pages.person(caller), exchange.part)
         answer = {"object": "authored_tool.diff", "id": review.tool.id, "digest": review.tool.digest}
-        await _answer_json(exchange, {**answer, "diff": review.diff})
+        await answer_json(exchange, {**answer, "diff": review.diff})
 
     async def _approve(self, exchange: Exchange, caller: Caller) -> None:
         if (body := await self._read(exchange, Approving)) is not None:
-            person = self._person(caller)
+            person = self._pages.person(caller)
             tool = await self._reviews.approve(person, exchange.part, digest=body.digest, note=body.note)
-            await _answer_json(exchange, _shown(tool))
+            await answer_json(exchange, _shown(tool))
 
     async def _reject(self, exchange: Exchange, caller: Caller) -> None:
         if (body := await self._read(exchange, Deciding)) is not None:
-            tool = await self._reviews.reject(self._person(caller), exchange.part, note=body.note)
-            await _answer_json(exchange, _shown(tool))
+            tool = await self._reviews.reject(self._pages.person(caller), exchange.part, note=body.note)
+            await answer_json(exchange, _shown(tool))
 
     async def _revoke(self, exchange: Exchange, caller: Caller) -> None:
         if (body := await self._read(exchange, Deciding)) is not None:
-            tool = await self._reviews.revoke(self._person(caller), exchange.part, note=body.note)
-            await _answer_json(exchange, _shown(tool))
+            tool = await self._reviews.revoke(self._pages.person(caller), exchange.part, note=body.note)
+            await answer_json(exchange, _shown(tool))
 
     async def _rollback(self, exchange: Exchange, caller: Caller) -> None:
         if (body := await self._read(exchange, RollingBack)) is not None:
-            person = self._person(caller)
+            person = self._pages.person(caller)
             tool = await self._reviews.rollback(person, exchange.part, body.version, note=body.note)
-            await _answer_json(exchange, _shown(tool))
+            await answer_json(exchange, _shown(tool))
 
     async def _delete(self, exchange: Exchange, caller: Caller) -> None:
-        await self._reviews.delete(self._person(caller), exchange.part)
-        await _answer_json(exchange, {"object": "authored_tool.deleted", "id": exchange.part, "deleted": True})
-
-    def _person(self, caller: Caller) -> Principal:
-        return self._identified(caller.principal)
+        await self._reviews.delete(self._pages.person(caller), exchange.part)
+        await answer_json(exchange, {"object": "authored_tool.deleted", "id": exchange.part, "deleted": True})
 
     async def _read(self, exchange: Exchange, kind: type[T]) -> T | None:
-        """Returns the body; None if the client disconnected. Raises `RequestError` for a body that is wrong."""
-        with self._bodies.share() as share:
-            body = await exchange.body(share)
-            if isinstance(body, Problem):
-                raise RefusedError(body)
-            if body is None:
-                return None
-            try:
-                return msgspec.json.decode(body or b"{}", type=kind)
-            except msgspec.DecodeError as error:
-                raise RequestError(f"the body is wrong: {error}; {_EXAMPLES[kind]}") from error
+        return await self._pages.read(exchange, kind, example=_EXAMPLES[kind], empty=b"{}")
 
 
 _EXAMPLES: Mapping[Any, str] = {
@@ -180,16 +149,12 @@ def _shown(tool: AuthoredTool, *, with_source: bool = True) -> JsonObject:
     return {"object": "authored_tool", **shown}
 
 
-def _refusal(error: RequestError, *, keyed: bool) -> Problem:
+def _refusal(error: RequestError, caller: Caller) -> Problem:
     message = str(error)
-    if error.code == "may_not_approve" and not keyed:
+    if error.code == "may_not_approve" and not caller.keyed:
         message += (
             ". A server without API keys cannot tell people apart: make a key for each (toolcaddie keys add NAME), or use "
             "`toolcaddie authored approve`"
         )
     kind = "invalid_request_error"
     return problem(STATUSES.get(error.code or "", 400), message, kind=kind, param=error.param, code=error.code)
-
-
-async def _answer_json(exchange: Exchange, value: Any) -> None:
-    await exchange.answer(200, msgspec.json.encode(value), {})
