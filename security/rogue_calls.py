@@ -187,19 +187,10 @@ async def _made(server: Server, wanted: Call, gate: asyncio.Semaphore) -> tuple[
 
 @contextlib.contextmanager
 def _rogues() -> Iterator[int]:
-    """Starts the hostile server and yields its port."""
-    process = subprocess.Popen(
-        [
-            "nice",
-            sys.executable,
-            "-m",
-            "security.rogues",
-        ],  # it stands for others' machines, which take no time from this one
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    """Starts the hostile server and yields its port. It has a low priority, because it stands for machines elsewhere, which take
+    no computing time from this one."""
+    command = ["nice", sys.executable, "-m", "security.rogues"]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield int(process.stdout.readline())
