@@ -285,7 +285,11 @@ def _namespace(pid: int) -> str:
 
 def _below(pid: int) -> set[int]:
     """Returns the processes below a process."""
-    children = {child for task in Path(f"/proc/{pid}/task").glob("*/children") for child in _content(str(task)).split()}
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has ended
+        return set()
+    children = {child for thread in threads for child in _content(f"/proc/{pid}/task/{thread}/children").split()}
     return {int(child) for child in children}.union(*(_below(int(child)) for child in children))
 
 
