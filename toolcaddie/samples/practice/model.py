@@ -5,6 +5,7 @@ It turns a `ModelRequest` into a `ModelReply`, whole or streamed; the module `st
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import date
@@ -15,7 +16,6 @@ import msgspec
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, message_tokens
 from toolcaddie.core.schema import canonical_json, estimate_tokens
 from toolcaddie.core.tool import JsonObject, ToolCall
-from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Provider
 from toolcaddie.samples.practice.answer import signed
 from toolcaddie.samples.practice.calls import Call, Say, Step
@@ -38,7 +38,7 @@ class PracticeModel:
         self._today = today
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        return await aside(self._reply, request)
+        return await asyncio.to_thread(self._reply, request)
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
