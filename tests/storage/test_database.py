@@ -4,6 +4,8 @@ import os
 import sqlite3
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -22,6 +24,9 @@ from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.runs import RUN, StoredRun, StoredRuns
 from toolcaddie.storage.tables import metadata
+
+NOBODY = 65534
+"""A user without permissions."""
 
 WITHOUT_CHAIN = (
     "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
@@ -139,11 +144,24 @@ async def test_a_path_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> 
         await Database(f"sqlite:///{tmp_path}/file/x.db").open()
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everywhere")
+@contextmanager
+def without_root() -> Iterator[None]:
+    """Takes root's permission to write everywhere from this process."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no such permissions there")
 @pytest.mark.anyio
-async def test_a_folder_without_rights_says_what_to_do(tmp_path: Path) -> None:
+async def test_a_folder_without_permission_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
-    with pytest.raises(ConfigError, match="Permission denied"):
+    with without_root(), pytest.raises(ConfigError, match=r"Permission denied.*correct the permissions of that folder"):
         await Database(f"sqlite:///{tmp_path}/closed/x.db").open()
 
 
