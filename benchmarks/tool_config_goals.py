@@ -41,8 +41,8 @@ import uvloop
 from benchmarks import escalation
 from toolcaddie import Message, RunRequest, Runtime, tool
 from toolcaddie.core.capabilities import capabilities_from
-from toolcaddie.core.message import Usage
 from toolcaddie.core.schema import estimate_tokens
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.testing import Reply, ScriptedUpstream, call, say
 

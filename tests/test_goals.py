@@ -17,7 +17,7 @@ from commandline import CommandLine
 
 from toolcaddie import Database, Runtime, tool
 from toolcaddie.audit.trail import Trail
-from toolcaddie.core.message import Usage
+from toolcaddie.core.usage import Usage
 from toolcaddie.evaluation.goals import goals_of, read_goals
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.telemetry import PrometheusSink

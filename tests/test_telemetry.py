@@ -39,10 +39,11 @@ from toolcaddie.core.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.core.message import Attempt, Usage
+from toolcaddie.core.message import Attempt
 from toolcaddie.core.run import RunResult, RunState
 from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.core.usage import Usage
 from toolcaddie.ports import EventSink
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
 from toolcaddie.telemetry.limits import LABEL_LIMIT

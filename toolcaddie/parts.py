@@ -22,7 +22,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.guards.known_secrets import KNOWN
-from toolcaddie.ports import Embedder, RemoteEmbedder, Sandbox, Store
+from toolcaddie.ports import BotRunner, Chats, Embedder, Messenger, PersonaFiles, RemoteEmbedder, Sandbox, Store
 
 if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most commands send no request
     import aiohttp
@@ -111,5 +111,13 @@ class Parts:
     """The embedder of the settings. None: they name no embedder."""
     sandbox: Callable[[], Sandbox] = _no_sandbox
     """Returns the sandbox of the settings, the same one at each call. Raises `ConfigError` if this machine cannot hold it."""
+    bots: BotRunner | None = None
+    """Lets other bots work; None: this host has no bots. It works as soon as the host runs, and not while it is being made."""
+    messenger: Messenger | None = None
+    """Sends messages to the channels of the settings; None: this host has none."""
+    personas: PersonaFiles | None = None
+    """The markdown files of bots; None: this host has no store."""
+    chats: Chats | None = None
+    """The stored chats of bots; None: this host has no store."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

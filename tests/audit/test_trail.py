@@ -41,11 +41,12 @@ from toolcaddie.core.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
+from toolcaddie.core.message import Attempt, CallDelta, Message
 from toolcaddie.core.run import PendingCall, RunResult, RunState
 from toolcaddie.core.selection import Classification, DroppedTool, SelectedTool, Selection
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.core.usage import Usage
 from toolcaddie.storage.database import Database
 from toolcaddie.util.replacing import replace
 

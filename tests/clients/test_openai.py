@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.clients.server import MODEL, Stage, definition, many_tools, names_of
-from toolcaddie.core.message import Usage
+from toolcaddie.core.usage import Usage
 from toolcaddie.testing import Reply, call, calls, endless, refuse, say
 
 WEATHER = definition("get_weather", "The weather of a city.", {"city": {"type": "string"}})

@@ -14,7 +14,7 @@ import pytest
 from tests.doors.serving import gateway
 from tests.doors.wire_clients import PICTURE, client_of
 from toolcaddie import FunctionSource, tool
-from toolcaddie.core.message import Usage
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
-from toolcaddie.core.message import Usage
 from toolcaddie.core.storage import RunQuery
+from toolcaddie.core.usage import Usage
 from toolcaddie.ports import Provider
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini

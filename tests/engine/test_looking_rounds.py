@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from toolcaddie.core.errors import LimitExceededError
-from toolcaddie.core.message import ModelRequest, Usage
+from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.usage import Usage
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, call, calls, say

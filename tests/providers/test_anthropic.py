@@ -27,8 +27,9 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.anthropic import Anthropic, from_settings
 from toolcaddie.testing import (
     Exchange,

@@ -14,8 +14,9 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from anthropic.types.model_info import ModelInfo
 from pydantic import TypeAdapter
 
-from toolcaddie.core.message import Message, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.testing import Reply, ScriptedUpstream, calls, refuse
 from toolcaddie.testing.anthropic import AnthropicWire

@@ -20,7 +20,8 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry

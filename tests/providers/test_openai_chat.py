@@ -25,8 +25,9 @@ from toolcaddie.core.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
     Exchange,

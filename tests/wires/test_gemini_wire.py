@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from toolcaddie.core.content import Image, Text
 from toolcaddie.core.errors import ProviderAuthError, ProviderRateLimitError, RequestError
-from toolcaddie.core.message import Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.ports.wires import ClientWire
 from toolcaddie.util.replacing import replace

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.content import Block, Image, Other, Resource, Text
 from toolcaddie.core.errors import ProviderRateLimitError, RequestError
-from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import CLIENT_SOURCE, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Problem
 from toolcaddie.ports.wires import Wire
 from toolcaddie.util.replacing import replace

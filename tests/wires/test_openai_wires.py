@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Problem
 from toolcaddie.ports.wires import Wire
 from toolcaddie.wires import chat, responses

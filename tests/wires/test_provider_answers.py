@@ -17,8 +17,9 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead, DoorRequest
 from toolcaddie.ports.wires import ClientWire
 from toolcaddie.wires import chat, gemini, messages, responses

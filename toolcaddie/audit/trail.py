@@ -56,11 +56,12 @@ from toolcaddie.core.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.core.message import Attempt, Message, Usage
+from toolcaddie.core.message import Attempt, Message
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.selection import DroppedTool, SelectedTool, Selection
 from toolcaddie.core.storage import EventRecord, SharedRows
 from toolcaddie.core.tool import ToolCall, ToolResult
+from toolcaddie.core.usage import Usage
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import EventLog
 from toolcaddie.util.bounded import Bounded, Limit

@@ -112,7 +112,7 @@ async def admit(
     arguments = await arguments_of(call, tool, bounds=gates.bounds)
     if isinstance(arguments, ToolResult):
         return replace(pending, result=arguments)
-    assessment = await _assessment(tool, arguments.values, context, gates)
+    assessment = await _assessment(tool, arguments.values, replace(context, taint=state.taint), gates)
     request = CallRequest(
         call=call, tool=tool, arguments=arguments.values, context=context, state=state, assessment=assessment
     )

@@ -6,24 +6,65 @@ A bot is one of several assistants behind the same server; every request is made
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
+from toolcaddie.core.bots import GROUP_OF, GROUPS, Mode, names_in
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.key_limits import Money
+from toolcaddie.core.numbers import Positive
 from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import close_names, did_you_mean
 
 log = Logger(__name__)
+
+NOT_IN_COLLABORATION = ("delegation", "collaboration", "soul", "goals", "phone", "cron", "create_tool", "improve")
+"""Groups that a bot does not have when another bot asks it, unless its settings for the mode name them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeTools:
+    """Restrictions of a bot's tools in one mode, in addition to those of the bot."""
+
+    groups: tuple[str, ...] | None = None
+    """Groups of built-in tools that exist in this mode; None: all of the bot's, but in collaboration none that changes the bot or
+    begins something: see `NOT_IN_COLLABORATION`."""
+    disabled_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayBudget:
+    """The largest amounts that all runs of a bot may use in a day, from midnight to midnight in UTC; None: no limit."""
+
+    requests: Positive | None = None
+    tokens: Positive | None = None
+    dollars: Money | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """Tools and categories that one bot may use."""
+    """A bot: who it is, and which tools and categories it may use."""
 
+    description: str = ""
+    """A sentence for people and other bots."""
+    skills: tuple[str, ...] = ()
+    """Words for what it is good at, for other bots."""
+    model: str | None = None
+    """`provider:model`, or a model of the configured provider; None: that of the settings."""
+    persona: str | None = None
+    """The folder from which its persona files are read when it has none yet; None: it begins without files."""
+    language: Literal["en", "es"] = "en"
+    """Language of the instructions in its system prompt."""
+    groups: tuple[str, ...] | None = None
+    """Groups of built-in tools that it may use; None: all. Other tools are not restricted by them."""
     disabled_tools: tuple[str, ...] = ()
+    modes: Mapping[Mode, ModeTools] = field(default_factory=dict)
+    """Further restrictions in the modes `conversation`, `collaboration` and `autonomous`."""
+    budget: DayBudget = DayBudget()
     categories: tuple[str, ...] | None = None
     """Enabled categories; None: all. Tools of other categories are not loaded, listed, searched or run."""
     expandable_categories: tuple[str, ...] | None = None
@@ -59,6 +100,9 @@ class Bots:
         if default is not None and default not in self._bots:
             raise ConfigError(f"default_bot: there is no bot {default!r}{_suggestion(default, self._bots)}")
         self._default = default
+        for name, bot in self._bots.items():
+            for key, groups in _groups_of(f"bots.{name}", bot):
+                _check_groups(key, groups)
         self._categories = categories
         self._expandable = expandable
         self._checked_catalog: Catalog | None = None
@@ -82,9 +126,20 @@ class Bots:
         """Returns the settings of the principal's bot; None: there are none."""
         return None if principal.bot is None else self._bots.get(principal.bot)
 
-    def disabled_tools(self, principal: Principal) -> frozenset[str]:
+    @property
+    def all(self) -> Mapping[str, Bot]:
+        """The configured bots by name, in the order of the settings."""
+        return self._bots
+
+    def disabled_tools(self, principal: Principal, mode: Mode = "conversation") -> frozenset[str]:
+        """Returns the names of the tools that the principal's bot may not use in a mode."""
         bot = self.of(principal)
-        return frozenset(bot.disabled_tools if bot else ())
+        return frozenset() if bot is None else _disabled(bot, mode)
+
+    def rule_of(self, tool: str, principal: Principal) -> str:
+        """Returns the setting that forbids a tool to the principal's bot."""
+        bot = self.of(principal)
+        return f"bots.{principal.bot}.{'groups' if bot is not None and tool not in bot.disabled_tools else 'disabled_tools'}"
 
     def categories(self, principal: Principal) -> frozenset[str] | None:
         """Returns the categories enabled both for everyone and for this bot; None: all."""
@@ -122,10 +177,36 @@ class Bots:
         yield from _unknown_categories("selection.expandable_categories", self._expandable, catalog)
         for name, bot in self._bots.items():
             yield from unknown_tools(f"bots.{name}.disabled_tools", bot.disabled_tools, catalog)
+            for mode, rules in bot.modes.items():
+                yield from unknown_tools(f"bots.{name}.modes.{mode}.disabled_tools", rules.disabled_tools, catalog)
             yield from _unknown_categories(f"bots.{name}.categories", bot.categories, catalog)
             yield from _unknown_categories(f"bots.{name}.expandable_categories", bot.expandable_categories, catalog)
         for name, role in self._roles.items():
             yield from _unknown_categories(f"roles.{name}.expandable_categories", role.expandable_categories, catalog)
+
+
+def _groups_of(key: str, bot: Bot) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yields the groups of a bot's settings, each with its key."""
+    yield f"{key}.groups", bot.groups or ()
+    for mode, rules in bot.modes.items():
+        yield f"{key}.modes.{mode}.groups", rules.groups or ()
+
+
+def _check_groups(key: str, groups: Sequence[str]) -> None:
+    for group in groups:
+        if group not in GROUPS:
+            raise ConfigError(f"{key}: there is no group {group[:64]!r}; {did_you_mean(group, list(GROUPS))}")
+
+
+def _disabled(bot: Bot, mode: Mode) -> frozenset[str]:
+    rules = bot.modes.get(mode, ModeTools())
+    disabled = frozenset((*bot.disabled_tools, *rules.disabled_tools))
+    for groups in (bot.groups, rules.groups):
+        if groups is not None:
+            disabled |= frozenset(GROUP_OF) - names_in(groups)
+    if mode == "collaboration" and rules.groups is None:
+        disabled |= names_in(NOT_IN_COLLABORATION)
+    return disabled
 
 
 def unknown_bot(name: str, bots: Iterable[str]) -> str:

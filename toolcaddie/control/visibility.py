@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolcaddie.control.bots import Bots
+from toolcaddie.core.bots import Mode
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Principal
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
@@ -20,8 +21,8 @@ _MAX_CATALOGS = 4
 _MAX_MASKS = 1_000
 """Largest number of cached masks of one catalog."""
 
-_Caller = tuple[str | None, str | None, str | None]
-"""Role, bot and tenant; the tenant is None for a catalog in which no tool depends on it."""
+_Caller = tuple[str | None, str | None, str | None, Mode]
+"""Role, bot, tenant and mode; the tenant is None for a catalog in which no tool depends on it."""
 
 _Restricted = tuple[tuple[int, Tool], ...]
 """Restricted tools, with their positions in the catalog."""
@@ -66,15 +67,15 @@ class Visibility:
         # Keyed by version, so that no catalog is kept alive; bounded, because a long-lived process has many catalogs.
         self._cached: dict[str, _CatalogMasks] = {}
 
-    def mask(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        """Returns the mask for a role and bot, made once for each; None: everything is visible."""
+    def mask(self, catalog: Catalog, principal: Principal, mode: Mode = "conversation") -> Mask | None:
+        """Returns the mask for a role and a bot in a mode, made once for each; None: everything is visible."""
         cached = self._cached.get(catalog.version) or self._add(catalog)
-        caller = (principal.role, principal.bot, principal.tenant if cached.has_tenants else None)
+        caller = (principal.role, principal.bot, principal.tenant if cached.has_tenants else None, mode)
         with suppress(KeyError):
             return cached.masks[caller]
         if len(cached.masks) >= _MAX_MASKS:
             cached.masks.clear()
-        mask = cached.masks[caller] = self._new_mask(catalog, cached.restricted, principal)
+        mask = cached.masks[caller] = self._new_mask(catalog, cached.restricted, principal, mode)
         return mask
 
     def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
@@ -82,7 +83,7 @@ class Visibility:
         if not may_use(tool, principal):
             return Restriction(rule=_rule(tool, principal), reason="the tool's own restrictions exclude this caller")
         if tool.name in self._bots.disabled_tools(principal):
-            return Restriction(rule=f"bots.{principal.bot}.disabled_tools", reason="the bot may not use this tool")
+            return Restriction(rule=self._bots.rule_of(tool.name, principal), reason="the bot may not use this tool")
         enabled = self._bots.categories(principal)
         if enabled is None or tool.category in enabled or tool.source == CLIENT_SOURCE:
             return None
@@ -100,9 +101,9 @@ class Visibility:
         self._cached = {**dict(latest), catalog.version: masks}
         return masks
 
-    def _new_mask(self, catalog: Catalog, restricted: _Restricted, principal: Principal) -> Mask | None:
+    def _new_mask(self, catalog: Catalog, restricted: _Restricted, principal: Principal, mode: Mode) -> Mask | None:
         """Returns the mask of a catalog for this principal; None: every tool is visible."""
-        disabled, enabled = self._bots.disabled_tools(principal), self._bots.categories(principal)
+        disabled, enabled = self._bots.disabled_tools(principal, mode), self._bots.categories(principal)
         if not restricted and not disabled and enabled is None:
             return None
         mask = bytearray(b"\1") * len(catalog)

@@ -12,10 +12,11 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.claims import Claim
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import Delivery
-from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
+from toolcaddie.core.message import Attempt, CallDelta, Message
 from toolcaddie.core.run import RunResult, RunState
 from toolcaddie.core.selection import Classification, Selection
 from toolcaddie.core.tool import JsonObject, ToolCall, ToolResult
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName
 
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from toolcaddie.core.capabilities import Prices
-from toolcaddie.core.message import Usage
 from toolcaddie.core.numbers import Positive
+from toolcaddie.core.usage import Usage
 from toolcaddie.util.replacing import replace
 
 Span = Literal["minute", "day"]

@@ -12,6 +12,7 @@ import msgspec
 from toolcaddie.core.content import Content, Refusal, Text, as_content, block_text, text_of
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -60,29 +61,6 @@ def is_empty_note(message: Message) -> bool:
     if message.content is None or isinstance(message.content, str):
         return not (message.content or "").strip()
     return all(isinstance(block, Text) and not block.text.strip() for block in message.content)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one or several model calls. `+` adds two usages."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    """Input tokens read from the provider's prompt cache."""
-    written_tokens: int = 0
-    """Input tokens billed as written to the provider's prompt cache."""
-    reasoning_tokens: int = 0
-    """Output tokens spent on reasoning."""
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            written_tokens=self.written_tokens + other.written_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

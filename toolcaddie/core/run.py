@@ -10,15 +10,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolcaddie.core.bots import NOTHING_INHERITED, Inherited, Mode
 from toolcaddie.core.catalog import View
 from toolcaddie.core.claims import Claim
 from toolcaddie.core.client import CallerClient
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
-from toolcaddie.core.message import Message, RawBody, Usage
+from toolcaddie.core.message import Message, RawBody
 from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName
 
 
@@ -129,6 +131,12 @@ class RunRequest:
     """Arguments (`_chatId`, `_botId`) that are added to every call of a catalog tool. They override arguments from the model."""
     client_wire: WireName | None = None
     """The wire (API format) of the caller's own client. If the provider uses it too, streamed events contain the provider's."""
+    mode: Mode = "conversation"
+    """Why the bot of the principal runs; a bot may have other tools in each mode."""
+    inherited: Inherited = NOTHING_INHERITED
+    """The limits that the run has from the run, or the job, that began it."""
+    durable: bool = False
+    """True: the run is stored from its beginning and after each step, so that `Runtime.resume` continues it after a crash."""
     run_id: str | None = None
     lease: int | None = None
     """Number of the lease under which work was claimed for this run. The run begins only while this process holds that lease.
@@ -165,6 +173,11 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     injected: Mapping[str, Any] = msgspec.field(default_factory=dict)
     cache_key: str = ""
     client_wire: WireName | None = None
+    mode: Mode = "conversation"
+    inherited: Inherited = NOTHING_INHERITED
+    """What limits the run in addition to its preset, because another run or a job began it."""
+    offered: tuple[str, ...] = ()
+    """Names of the tools that the run begins with, which the system prompt may speak of."""
     dependencies: Mapping[type, Any] = msgspec.field(default_factory=dict)
     """Objects from the application for tools, by declared type."""
     variables: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -173,6 +186,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """For a call: the tools whose untrusted results the model had read before it made the call."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
+    tokens_left: int | None = None
+    """Tokens that the run may still use after the answer that made this call; None: any number."""
     deadline: float | None = None
     """Moment on the monotonic clock at which this call is cancelled; None: no deadline."""
     on_progress: ReportProgress | None = None

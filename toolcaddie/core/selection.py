@@ -10,9 +10,10 @@ from typing import Literal
 import msgspec
 
 from toolcaddie.core.control import Principal
-from toolcaddie.core.message import Message, Usage
+from toolcaddie.core.message import Message
 from toolcaddie.core.numbers import Count, PartialShare, Positive
 from toolcaddie.core.tool import Tool
+from toolcaddie.core.usage import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolcaddie.core.content import Content, as_content, text_of
+from toolcaddie.core.usage import Usage
 
 JsonObject = Mapping[str, Any]
 
@@ -141,6 +142,21 @@ ErrorKind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """The use of a run that was made inside a call, such as that of another bot."""
+
+    usage: Usage = Usage()
+    calls: int = 0
+    """Calls of tools."""
+    taint: tuple[str, ...] = ()
+    """Untrusted tools whose results that run had read, and which its answer may repeat."""
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.input_tokens + self.usage.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """The result of a call. An error is a result too: the model reads it and can try again."""
 
@@ -159,6 +175,8 @@ class ToolResult:
     that was in progress."""
     tries: int = 1
     """Number of times the tool ran for this call."""
+    spent: Spent | None = None
+    """What a run inside the call has used. It counts against the limits of the run that made the call."""
     own_words: bool = False
     """True: the result has only words of the program and of the call itself, and nothing from outside, such as a refusal. It does
     not taint the conversation, even if the tool is untrusted."""

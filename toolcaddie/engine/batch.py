@@ -16,7 +16,7 @@ from toolcaddie.control.admission import Admitted
 from toolcaddie.control.idempotency import has_key
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown
-from toolcaddie.core.run import PendingCall, RunState
+from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.engine.engine import Run
 
@@ -109,11 +109,24 @@ class Batch:
             if _needs_intent(call):
                 await self._intend(index)
             self._results[index] = await run.engine.executor.carry_out(
-                call, replace(run.context, taint=self._state.taint), run.limits, self._places[index], run.emit
+                call, self._context(index), run.limits, self._places[index], run.emit
             )
         except BaseException as error:
             self._broken = self._broken or error
             raise
+
+    def _context(self, index: int) -> RunContext:
+        """Returns the context of a call, with what the run may still use after it."""
+        limits, usage = self._run.limits, self._state.usage
+        spent = [result.spent for result in self._results.values() if result.spent is not None]
+        calls = self._places[index] + sum(each.calls for each in spent)
+        used = usage.input_tokens + usage.output_tokens + sum(each.tokens for each in spent)
+        return replace(
+            self._run.context,
+            taint=self._state.taint,
+            calls_left=None if limits.calls is None else max(0, limits.calls - calls),
+            tokens_left=None if limits.tokens is None else max(0, limits.tokens - used),
+        )
 
     async def _intend(self, index: int) -> None:
         """Records that a call is about to act, so that it is not made a second time.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from toolcaddie.control.admission import Admitted, admit
+from toolcaddie.core.bots import BEGINS_RUNS
 from toolcaddie.core.content import with_text
 from toolcaddie.core.events import TextDelta
 from toolcaddie.core.meta_names import READ_RESULT
@@ -52,7 +53,7 @@ async def make_calls(run: Run, made: Made) -> Made:
     outcomes = await _run_admitted(run, state, admitted, outcomes)
     called = tuple(call.tool.name for call in admitted.values())
     state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
-    state = _with_succeeded(_tainted(state, admitted, outcomes), admitted, outcomes)
+    state = _entered(state, admitted, outcomes)
     if refused:
         await run.record.store(replace(state, pending=tuple(outcomes)))
         raise await calls_are_over(run)
@@ -117,7 +118,27 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
     acted = tuple(call.tool.name for call in batch.acted())
     outcomes = batch.outcomes()
     state = replace(state, pending=tuple(outcomes), calls=state.calls + len(acted), called=(*state.called, *acted))
-    await run.record.store(_with_succeeded(_tainted(state, batch.admitted, outcomes), batch.admitted, outcomes))
+    await run.record.store(_entered(state, batch.admitted, outcomes))
+
+
+def _entered(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
+    """Returns the state after these calls: tainted, with what they have used, and with those that succeeded."""
+    state = _with_spent(_tainted(state, admitted, outcomes), admitted, outcomes)
+    return _with_succeeded(state, admitted, outcomes)
+
+
+def _with_spent(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
+    """Returns the state with the use of the runs that were made inside the calls."""
+    results = (outcomes[index].result for index in admitted)
+    spent = [result.spent for result in results if result is not None and result.spent is not None]
+    if not spent:
+        return state
+    return replace(
+        state,
+        calls=state.calls + sum(each.calls for each in spent),
+        usage=sum((each.usage for each in spent), state.usage),
+        taint=tuple(dict.fromkeys((*state.taint, *(name for each in spent for name in each.taint)))),
+    )
 
 
 def _tainted(state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]) -> RunState:
@@ -138,6 +159,8 @@ def _with_succeeded(state: RunState, admitted: Mapping[int, Admitted], outcomes:
 
 def _runs_concurrently(run: Run, admitted: Mapping[int, Admitted]) -> bool:
     """Returns True if the calls may run at the same time."""
+    if any(BEGINS_RUNS in call.tool.tags for call in admitted.values()):
+        return False  # each of these may use what the others have left of the budget
     if run.preset.batch == "auto":
         return all(call.tool.runs_concurrently for call in admitted.values())
     return run.preset.batch == "concurrent"

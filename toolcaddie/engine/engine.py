@@ -111,7 +111,7 @@ class Run(Struct, frozen=True, kw_only=True, eq=False):
     preset: Preset
     """The preset of the engine; a field because each round reads it many times."""
     limits: Limits
-    """The limits of the preset."""
+    """The limits of the preset, or smaller ones that the run has inherited."""
 
     def belongs_to_caller(self, name: str) -> bool:
         """Returns True if the caller itself runs the tool of this name."""

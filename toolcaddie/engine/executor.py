@@ -47,11 +47,7 @@ class Executor:
                     call=call,
                     tool=tool,
                     arguments={**admitted.arguments, **context.injected},
-                    context=replace(
-                        context,
-                        calls_left=None if limits.calls is None else max(0, limits.calls - number),
-                        on_progress=progress,
-                    ),
+                    context=replace(context, on_progress=progress),
                     whole=admitted.whole,
                     seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
                     approved=admitted.approved,

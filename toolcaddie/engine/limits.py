@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from toolcaddie.core.bots import Inherited
 from toolcaddie.core.errors import LimitExceededError
 from toolcaddie.core.events import LimitReached
-from toolcaddie.core.run import RunState
+from toolcaddie.core.run import Limits, RunState
 from toolcaddie.engine.engine import Run
+from toolcaddie.util.replacing import replace
+
+Amount = TypeVar("Amount", int, float)
+
+
+def limits_within(limits: Limits, inherited: Inherited) -> Limits:
+    """Returns the limits of a run that another run or a job began: of each limit the smaller one."""
+    if inherited.calls is None and inherited.tokens is None and inherited.seconds is None:
+        return limits
+    return replace(
+        limits,
+        calls=_smaller(limits.calls, inherited.calls),
+        tokens=_smaller(limits.tokens, inherited.tokens),
+        seconds=_smaller(limits.seconds, inherited.seconds),
+    )
+
+
+def _smaller(one: Amount | None, other: Amount | None) -> Amount | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 async def time_is_over(run: Run) -> LimitExceededError:

@@ -19,7 +19,7 @@ from toolcaddie.core.run import RunContext, RunResult, RunState
 from toolcaddie.core.selection import Selection
 from toolcaddie.engine.calls import run_calls
 from toolcaddie.engine.engine import Checkpoint, Engine, Planned, Record, Run, Step, delivery_key, not_stored
-from toolcaddie.engine.limits import time_is_over
+from toolcaddie.engine.limits import limits_within, time_is_over
 from toolcaddie.engine.rounds import ask_round
 
 
@@ -40,7 +40,8 @@ async def drive(
     planned again. Raises `RunError` and `ProviderError`. After an error, the run can be resumed from the last state that was
     passed to `checkpoint`.
     """
-    seconds = engine.preset.limits.seconds
+    limits = limits_within(engine.preset.limits, context.inherited)
+    seconds = limits.seconds
     seconds_left = None if seconds is None else max(0.0, seconds - state.seconds)
     context = replace(context, began=time.monotonic() - state.seconds)
     planned = None
@@ -55,7 +56,7 @@ async def drive(
         live=live,
         record=Record(state, checkpoint),
         preset=engine.preset,
-        limits=engine.preset.limits,
+        limits=limits,
     )
     try:
         async with asyncio.timeout(seconds_left) as clock:

@@ -3,6 +3,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 
 from __future__ import annotations
 
+from toolcaddie.ports.bots import BotRunner, Chats, Messenger, PersonaFiles
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import (
@@ -57,9 +58,11 @@ __all__ = [
     "ApproverPolicy",
     "AssessingSource",
     "AsymmetricEmbedder",
+    "BotRunner",
     "CacheStore",
     "CallNext",
     "CallWrapper",
+    "Chats",
     "ClaimingSource",
     "Classifier",
     "Command",
@@ -77,6 +80,7 @@ __all__ = [
     "KeyMeter",
     "KeyStore",
     "LastWord",
+    "Messenger",
     "MetaOffer",
     "MetaScene",
     "MetaTool",
@@ -86,6 +90,7 @@ __all__ = [
     "OpenableSource",
     "Outcome",
     "OwnWeight",
+    "PersonaFiles",
     "Planner",
     "Policy",
     "Prepare",

@@ -16,8 +16,9 @@ import msgspec
 
 from toolcaddie.core.capabilities import Capabilities, capabilities_of
 from toolcaddie.core.errors import ProviderError, RequestError
-from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName, wire_named
 from toolcaddie.ports import Provider
 from toolcaddie.util.replacing import replace

@@ -3,15 +3,19 @@ its preset) to the end of its run. Each stage takes values and returns new ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from toolcaddie.core.errors import RequestError, RunNotFoundError, StorageError
+import msgspec
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import LimitExceededError, RequestError, RunNotFoundError, StorageError
 from toolcaddie.core.events import Emit, RequestClassified, RunStarted, ToolsSelected
 from toolcaddie.core.presets import Preset
-from toolcaddie.core.run import RunContext, RunRequest, RunResult
+from toolcaddie.core.run import RunContext, RunRequest, RunResult, RunState
+from toolcaddie.engine.engine import not_stored
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
@@ -20,15 +24,15 @@ from toolcaddie.runtime.choosing import Choice, choose
 from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.conversations import Conversation, Conversations
 from toolcaddie.runtime.dependencies import Dependencies
-from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.ending import Ending, storable
 from toolcaddie.runtime.instructions import Instructions, with_instructions
 from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
 from toolcaddie.runtime.resuming import Resuming, Turn
 from toolcaddie.runtime.searching import search_for
-from toolcaddie.runtime.setups import Setups
+from toolcaddie.runtime.setups import Setup, Setups
 from toolcaddie.runtime.views import Views
-from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +77,54 @@ class Answering:
             choice = await choose(search, view, setup, before, self.classifier, offload)
             await _tell_choice(choice, context, emit)
             note = "" if output is None else output.note
-            prompted = await with_instructions(request, self.instructions, context, note)
+            offering = msgspec.structs.replace(context, offered=_offered(choice, before))
+            prompted = await with_instructions(request, self.instructions, offering, note)
             delivery = plan(choice, prompted, view, before, now=self.clock())
             state = first_state(context, prompted, delivery, choice.classification, before)
             engine = choice.engine if output is None else with_output(choice.engine, output)
-            result = await drive(
-                engine,
-                state,
-                context,
-                choice.selection,
-                emit,
-                live=live is not None,
-                delivery=delivery,
-                checkpoint=self.conversations.checkpoint(request, () if before is None else before.taint),
-            )
-            result = with_value(result, output)
-            store_paused = partial(self.runs.store_paused, owner=owner)
-            return await self.ending.end(request, result, view, setup, emit, output=output, store_paused=store_paused)
+            first = partial(_first_stored, request, output, state, setup, view)
+            async with self._stored(first, owner) if request.durable else nullcontext() as claim:
+                result = await drive(
+                    engine,
+                    state,
+                    context,
+                    choice.selection,
+                    emit,
+                    live=live is not None,
+                    delivery=delivery,
+                    checkpoint=self.conversations.checkpoint(
+                        request,
+                        () if before is None else before.taint,
+                        then=not_stored if claim is None else claim.checkpoint,
+                    ),
+                )
+                result = with_value(result, output)
+                return await self.ending.end(
+                    request,
+                    result,
+                    view,
+                    setup,
+                    emit,
+                    output=output,
+                    store_paused=partial(self.runs.store_paused, owner=owner) if claim is None else claim.store_paused,
+                    claim=claim,
+                )
+
+    @asynccontextmanager
+    async def _stored(self, first: Callable[[], StoredRun], owner: int) -> AsyncIterator[Claim]:
+        """Stores a durable run as it is before its first step, and yields the claim under which it continues.
+
+        A run that its own limits ended is forgotten. After any other error it can be resumed from its last step.
+        """
+        claim = await self.runs.begin(first(), owner=owner)
+        try:
+            yield claim
+        except LimitExceededError:
+            await claim.forget()
+            raise
+        except BaseException:
+            await claim.give_back()
+            raise
 
     async def _continue(self, before: Conversation, request: RunRequest, live: Listener | None) -> RunResult:
         """Continues the run of an earlier turn whose calls waited for a person, with the messages of this turn."""
@@ -127,6 +162,18 @@ def started(request: RunRequest, context: RunContext, preset: Preset) -> RunStar
         catalog_version=context.view.catalog.version,
         catalog_size=len(context.view),
     )
+
+
+def _first_stored(request: RunRequest, output: Output | None, state: RunState, setup: Setup, view: View) -> StoredRun:
+    """Returns a run as it is stored before its first step."""
+    names = setup.offerings.categories(view, request.principal)
+    return StoredRun(request=storable(request, output), state=state, meta_categories=names)
+
+
+def _offered(choice: Choice, before: Conversation | None) -> tuple[str, ...]:
+    """Returns the names of the tools that a run begins with: those of the conversation so far, and the selected ones."""
+    sent = () if before is None else before.delivered
+    return tuple(dict.fromkeys((*(tool.name for tool in sent), *(each.tool.name for each in choice.selection.tools))))
 
 
 async def _tell_choice(choice: Choice, context: RunContext, emit: Emit) -> None:

@@ -25,6 +25,8 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
         injected=request.injected,
         cache_key=_cache_key(request),
         client_wire=request.client_wire,
+        mode=request.mode,
+        inherited=request.inherited,
         dependencies=dependencies.of(request),
     )
 

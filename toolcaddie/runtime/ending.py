@@ -49,7 +49,7 @@ class Ending:
         waits = result.status == "pending" or (result.status == "client_calls" and request.is_resumable)
         if waits:
             names = setup.offerings.categories(view, request.principal)
-            await store_paused(StoredRun(request=_storable(request, output), state=result.state, meta_categories=names))
+            await store_paused(StoredRun(request=storable(request, output), state=result.state, meta_categories=names))
         elif claim is not None:
             await claim.checkpoint(result.state)
         if result.status == "pending":
@@ -81,7 +81,7 @@ class Ending:
             await self.conversations.keep(request, result)
 
 
-def _storable(request: RunRequest, output: Output | None) -> RunRequest:
+def storable(request: RunRequest, output: Output | None) -> RunRequest:
     """Returns the request in the form in which it may be stored for weeks: without headers that prove an identity, and without
     live objects. A transcript is omitted, because a resumed run does not answer the client that sent it."""
     headers = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}

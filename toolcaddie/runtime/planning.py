@@ -78,7 +78,7 @@ def first_state(
         referenced=(*referenced_names(messages), *(delivery.added if delivery.added_by == "reference" else ())),
         allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
         later_by=delivery.later_by,
-        taint=taint_of(messages, context.view, before),
+        taint=tuple(dict.fromkeys((*request.inherited.taint, *taint_of(messages, context.view, before)))),
         waits_for="" if before is None else before.waiting,
         categories=classification.categories,
         usage=classification.usage,

@@ -11,7 +11,7 @@ from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import RequestError, RunNotFoundError
+from toolcaddie.core.errors import LimitExceededError, RequestError, RunNotFoundError
 from toolcaddie.core.events import ApprovalClosed, RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
@@ -117,6 +117,12 @@ class Resuming:
                 return await self.ending.end(
                     request, result, view, setup, emit, output=output, store_paused=claim.store_paused, claim=claim
                 )
+        except LimitExceededError:
+            if not request.durable:  # a person may raise the limit and resume the run
+                await claim.give_back()
+            else:
+                await claim.forget()
+            raise
         except BaseException:
             await claim.give_back()
             raise

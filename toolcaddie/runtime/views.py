@@ -12,7 +12,6 @@ import msgspec
 from toolcaddie.control.bots import Bots
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog, View
-from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunRequest
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Policy
@@ -69,19 +68,22 @@ class Views:
     def _view(self, request: RunRequest, snapshot: Catalog) -> View:
         """Returns the snapshot with its masks. The restrictions of tools and bots hold under every policy."""
         catalog = self._catalog(request, snapshot)
-        view = self._masked(View(catalog=catalog, shadowed=self._shadowed(request, snapshot)), request.principal)
+        view = self._masked(View(catalog=catalog, shadowed=self._shadowed(request, snapshot)), request)
         if request.disabled_tools:
             disabled = frozenset(request.disabled_tools)
             view = view.narrowed(tool.name not in disabled for tool in catalog.tools)
         if request.tags is not None:
             tags = frozenset(request.tags)
             view = view.narrowed(not tags.isdisjoint(tool.tags) for tool in catalog.tools)
+        if request.inherited.tools is not None:
+            inherited = frozenset(request.inherited.tools)
+            view = view.narrowed(tool.name in inherited for tool in catalog.tools)
         return view
 
-    def _masked(self, view: View, principal: Principal) -> View:
+    def _masked(self, view: View, request: RunRequest) -> View:
         """Returns the view without the tools that are hidden from the principal."""
-        catalog = view.catalog
-        for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
+        catalog, principal = view.catalog, request.principal
+        for mask in (self._visibility.mask(catalog, principal, request.mode), self._policy.visible(catalog, principal)):
             if mask is not None:
                 view = view.narrowed(mask)
         return view
@@ -93,7 +95,7 @@ class Views:
         names = [tool.name for tool in request.client_tools if snapshot.position(tool.name) is not None]
         if not names:
             return ()
-        visible = self._masked(View(catalog=snapshot), request.principal)
+        visible = self._masked(View(catalog=snapshot), request)
         return tuple(name for name in names if visible.get(name) is not None)
 
     def _catalog(self, request: RunRequest, snapshot: Catalog) -> Catalog:

@@ -16,8 +16,9 @@ from typing import Any
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderRejectedError
-from toolcaddie.core.message import Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.core.selection import Classification
+from toolcaddie.core.usage import Usage
 from toolcaddie.ports import Provider, Selector
 from toolcaddie.selection.query import content_words
 from toolcaddie.util.log import Logger

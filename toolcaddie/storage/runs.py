@@ -63,6 +63,16 @@ class StoredRuns:
         """Stores a paused run, which `claim` can continue. `owner`: the number of the lease under which the run began."""
         await self._documents.put(RUN, run.state.run_id, msgspec.json.encode(run), ttl=self._ttl, owner=owner)
 
+    async def begin(self, run: StoredRun, *, owner: int) -> Claim:
+        """Stores a run before its first step, claimed by this process, whose lease is `owner`. If the process dies, another one
+        can claim the run. Raises `RequestError` if a stored run has this id."""
+        run_id = run.state.run_id
+        claimed = replace(run, owner=owner)
+        value = msgspec.json.encode(claimed)
+        if not await self._documents.compare_and_set(RUN, run_id, value, expected=None, ttl=self._ttl, owner=owner):
+            raise _taken(run_id)
+        return Claim(self, self._documents, claimed, ttl=self._ttl)
+
     async def find(self, run_id: str, principal: Principal | None) -> StoredRun:
         """Returns a stored run. `principal` None: of any principal.
 
@@ -122,7 +132,7 @@ class StoredRuns:
     async def check_free(self, run_id: str) -> None:
         """Raises `RequestError` if a stored run has this id: a new one would replace it."""
         if await self._documents.get(RUN, run_id) is not None:
-            raise RequestError(f"there is a run {run_id!r} already; give the new one another id", param="run_id")
+            raise _taken(run_id)
 
     def disown(self, run_id: str) -> None:
         """Lets this process claim a run again although the store still names it as the owner."""
@@ -166,6 +176,10 @@ class Claim:
     async def _write(self, run: StoredRun) -> None:
         value = msgspec.json.encode(run)
         await self._documents.put(RUN, run.state.run_id, value, ttl=self._ttl, owner=self._run.owner)
+
+
+def _taken(run_id: str) -> RequestError:
+    return RequestError(f"there is a run {run_id!r} already; give the new one another id", param="run_id")
 
 
 def _questions(stored: bytes) -> Collection[str]:

@@ -27,9 +27,10 @@ from toolcaddie.core.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.core.message import Attempt, Usage
+from toolcaddie.core.message import Attempt
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunState
+from toolcaddie.core.usage import Usage
 from toolcaddie.parts import Parts
 from toolcaddie.telemetry.limits import MOST_RUNS, Labels
 from toolcaddie.util.bounded import Bounded

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.testing.script import Reply
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE

@@ -9,8 +9,9 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, RawBody, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.util.replacing import replace
 
 PIECES = 3

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from toolcaddie.core.message import Usage
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
+from toolcaddie.core.usage import Usage
 from toolcaddie.util.replacing import replace
 
 _LARGEST = 32 * 1024 * 1024

@@ -19,9 +19,9 @@ import msgspec
 from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.events import ModelAnswered, ModelAsked, RunEvent, TextDelta
 from toolcaddie.core.key_limits import NO_LIMITS, Amounts, KeyLimits, KeyUsage, Reservation, cost
-from toolcaddie.core.message import Usage
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.storage import ApiKey
+from toolcaddie.core.usage import Usage
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.limit_headers import HIDDEN, refusal_of, report_headers
 from toolcaddie.doors.gateway.problems import RefusedError

@@ -15,11 +15,12 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.catalog import Catalog, Category
-from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RUN_PROGRAM, SEARCH_TOOLS
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import estimate_tokens
 from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
+from toolcaddie.core.usage import Usage
 from toolcaddie.engine.programs.functions import function_name
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, PromptCache, Renderer, definition_name
 from toolcaddie.evaluation.simulation.scripts import Need, Turn

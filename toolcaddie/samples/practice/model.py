@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, message_tokens
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, message_tokens
 from toolcaddie.core.schema import canonical_json, estimate_tokens
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.ports import Provider
 from toolcaddie.samples.practice.answer import signed
 from toolcaddie.samples.practice.calls import Call, Say, Step

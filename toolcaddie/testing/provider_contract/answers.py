@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from toolcaddie.core.message import ModelDelta, ModelReply, Usage
+from toolcaddie.core.message import ModelDelta, ModelReply
+from toolcaddie.core.usage import Usage
 from toolcaddie.testing.faults import dripped, noisy
 from toolcaddie.testing.provider_contract.subject import (
     Checks,

@@ -13,8 +13,9 @@ from typing import Any, get_args
 from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.content import BLOCKS, Content
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.message import Message, Role, Usage
+from toolcaddie.core.message import Message, Role
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.wires.chat.content import read_content, write_content
 from toolcaddie.wires.checks import name_too_long
 

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
+from toolcaddie.core.message import Message, ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, count, decoded, raw_fields
 from toolcaddie.wires.chat.content import read_content, write_content

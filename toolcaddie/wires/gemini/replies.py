@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.message import Message, ModelReply
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, decoded
 from toolcaddie.wires.gemini.content import Part, write_parts

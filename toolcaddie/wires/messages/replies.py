@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
+from toolcaddie.core.message import Message, ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
 from toolcaddie.wires.messages.content import MESSAGES, Block, write_blocks

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply, Usage
+from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.usage import Usage
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE
 from toolcaddie.wires.messages.errors import failure

@@ -1,0 +1,137 @@
+"""Bots are personas with tools that answer people and each other. This file has their modes, their groups of tools, and the
+values that pass between a bot and whoever asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from toolcaddie.core.control import Principal
+from toolcaddie.core.usage import Usage
+
+Mode = Literal["conversation", "collaboration", "autonomous"]
+"""Why a bot runs: a person talks to it, another bot does, or nobody does (a schedule, its own goals)."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "web": ("web_search", "web_fetch"),
+    "soul": ("save_memory", "update_soul", "update_identity"),
+    "goals": ("manage_goals",),
+    "exec": ("exec",),
+    "files": ("file_read", "file_write", "file_edit"),
+    "process": ("process",),
+    "memory": ("memory_search", "memory_get"),
+    "datetime": ("get_datetime",),
+    "phone": ("phone_call",),
+    "cron": ("cron",),
+    "delegation": ("delegate_to_bot",),
+    "collaboration": ("collaborate",),
+    "create_tool": ("create_tool",),
+    "improve": ("improve",),
+}
+"""Groups of the built-in tools of bots, in the order in which the system prompt speaks of them."""
+
+GROUP_OF: Mapping[str, str] = {name: group for group, names in GROUPS.items() for name in names}
+"""The group of each built-in tool."""
+
+BEGINS_RUNS = "begins_runs"
+"""Tag of tools whose calls begin runs of other bots. They are made one after another, because each may use the rest of the run's
+budget."""
+
+MAX_DEPTH = 2
+"""The largest number of bots above a run: a bot may ask another, which may ask a third, which may ask nobody."""
+
+
+class Inherited(Struct, frozen=True, kw_only=True):
+    """The limits that a run has from the run, or the job, that began it. A run that a person begins inherits nothing."""
+
+    lineage: tuple[str, ...] = ()
+    """The bots that called one another down to this run, the outermost first, without the run's own bot."""
+    tools: tuple[str, ...] | None = None
+    """Only tools with these names exist for the run, in addition to every other restriction; None: any tool may."""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the text of the request may contain."""
+    calls: int | None = None
+    """Tool calls that are left for the run and all runs below it; None: only the limits of the preset hold."""
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+NOTHING_INHERITED = Inherited()
+
+
+class BotCard(Struct, frozen=True, kw_only=True):
+    """A bot as other bots and people may see it."""
+
+    name: str
+    description: str = ""
+    skills: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names of the tools that it has when another bot asks it, as far as the asker may use them too."""
+    model: str = ""
+
+
+class ChatAddress(Struct, frozen=True, kw_only=True):
+    """A chat in a channel, to which messages can be sent."""
+
+    channel: str
+    """Name of the channel in the settings."""
+    chat: str
+    """The channel's own id of the chat."""
+
+
+class BotWork(Struct, frozen=True, kw_only=True):
+    """A message for a bot, with everything that is needed to answer it in any process."""
+
+    id: str
+    """The id of its run. The same id never runs twice: asked again, the answer of the first run is returned."""
+    principal: Principal
+    """The person for whom the bot works; `bot` names the bot."""
+    message: str
+    mode: Mode = "conversation"
+    chat: str = ""
+    """Name of the chat whose history the bot reads, and to which message and answer are added; empty: there is none."""
+    inherited: Inherited = NOTHING_INHERITED
+    reply_to: ChatAddress | None = None
+    """The chat to which the answer is sent; None: only the asker gets it."""
+
+
+class BotAnswer(Struct, frozen=True, kw_only=True):
+    """The end of a bot's work. With status `pending` a call waits for a person; the answer then comes later."""
+
+    run_id: str
+    status: Literal["completed", "pending", "failed"]
+    text: str
+    usage: Usage = Usage()
+    calls: int = 0
+    taint: tuple[str, ...] = ()
+
+
+class ChatTurn(Struct, frozen=True, kw_only=True):
+    """A message of a stored chat."""
+
+    role: Literal["user", "assistant", "summary"]
+    """`summary`: stands for older messages, which are no longer sent to the model."""
+    text: str
+    at: float
+    """Seconds since the epoch."""
+    who: str = ""
+    """The person, or the bot, who wrote it; of a group, the name that others read."""
+    taint: tuple[str, ...] = ()
+    """Tools whose untrusted results the writer had read."""
+    key: str = ""
+    """Id of the message in its channel, or of the run that answered it; the same key is added once."""
+
+
+class ChatKey(Struct, frozen=True, kw_only=True):
+    """The identity of a stored chat: of one bot of one tenant, under a name."""
+
+    tenant: str
+    bot: str
+    chat: str
+
+
+def names_in(groups: Sequence[str]) -> frozenset[str]:
+    """Returns the names of all tools of these groups. Raises `KeyError` for an unknown group."""
+    return frozenset(name for group in groups for name in GROUPS[group])
