@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from toolcaddie.core.content import Content
 from toolcaddie.core.control import Principal
 from toolcaddie.core.usage import Usage
 
@@ -88,7 +89,8 @@ class BotWork(Struct, frozen=True, kw_only=True):
     """The id of its run. The same id never runs twice: asked again, the answer of the first run is returned."""
     principal: Principal
     """The person for whom the bot works; `bot` names the bot."""
-    message: str
+    message: Content
+    """A text, or blocks such as a text and a picture."""
     mode: Mode = "conversation"
     chat: str = ""
     """Name of the chat whose history the bot reads, and to which message and answer are added; empty: there is none."""

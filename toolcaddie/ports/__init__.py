@@ -3,7 +3,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 
 from __future__ import annotations
 
-from toolcaddie.ports.bots import BotRunner, Chats, Messenger, PersonaFiles
+from toolcaddie.ports.bots import BotRunner, BotTalk, Chats, Messenger, PersonaFiles, WorkQueue
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import (
@@ -59,6 +59,7 @@ __all__ = [
     "AssessingSource",
     "AsymmetricEmbedder",
     "BotRunner",
+    "BotTalk",
     "CacheStore",
     "CallNext",
     "CallWrapper",
@@ -113,5 +114,6 @@ __all__ = [
     "Store",
     "ToolSource",
     "Visible",
+    "WorkQueue",
     "request_vectors",
 ]

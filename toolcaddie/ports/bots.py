@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
 from toolcaddie.core.personas import Author, PersonaFile, PersonaKey
@@ -28,6 +29,51 @@ class BotRunner(Protocol):
 
     async def begin(self, work: BotWork) -> None:
         """Begins the same without waiting for its end. On return the work is on disk."""
+        ...
+
+
+class BotTalk(Protocol):
+    """Answers people at once, for doors through which people talk to bots. Nothing of it survives the process, apart from calls that
+    wait for a person."""
+
+    async def answer(self, work: BotWork) -> BotAnswer:
+        """Answers a message in its chat. A cancellation stops the run, and the message is not part of the chat. With status
+        `pending`, `questions` has what a person is asked.
+
+        Raises `RequestError` for an unknown bot, and `RunError` or `ProviderError` if the run fails.
+        """
+        ...
+
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        """Returns the questions for whose answers a run waits, open and answered ones."""
+        ...
+
+    async def decide(self, approval_id: str, *, approve: bool, by: Principal, reason: str = "") -> Approval:
+        """Answers a question in the name of a person. Raises `RequestError` if there is no such open question, or if this person may
+        not answer it."""
+        ...
+
+    async def resume(self, work: BotWork) -> BotAnswer:
+        """Continues the run of a piece of work whose questions are all answered, and adds its answer to the chat."""
+        ...
+
+
+class WorkQueue(Protocol):
+    """Durable work: what is put here is done, in this process or in another one, whatever dies meanwhile."""
+
+    async def put(self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0) -> None:
+        """Puts a piece of work; on return it is on disk. The same id is put once. `kind` names the function that does it: it is
+        given the payload and returns the result. It may run more than once, so it must be safe to repeat. `delay`: seconds
+        before it begins."""
+        ...
+
+    async def result(self, work_id: str, *, timeout: float | None = None) -> bytes:
+        """Waits for the end of a piece of work and returns its result. Raises `TimeoutError` after `timeout` seconds, and `RunError`
+        if the function has failed for good or the work was cancelled."""
+        ...
+
+    async def cancel(self, work_id: str) -> None:
+        """Ends a piece of work: it is not begun, or cancelled where it runs."""
         ...
 
 
