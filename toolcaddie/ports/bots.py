@@ -33,8 +33,8 @@ class BotRunner(Protocol):
 
 
 class BotTalk(Protocol):
-    """Answers people at once, for doors through which people talk to bots. Nothing of it survives the process, apart from calls that
-    wait for a person."""
+    """Answers people at once, for doors through which people talk to bots. Nothing of it survives the process, apart from calls
+    that wait for a person."""
 
     async def answer(self, work: BotWork) -> BotAnswer:
         """Answers a message in its chat. A cancellation stops the run, and the message is not part of the chat. With status
@@ -49,8 +49,8 @@ class BotTalk(Protocol):
         ...
 
     async def decide(self, approval_id: str, *, approve: bool, by: Principal, reason: str = "") -> Approval:
-        """Answers a question in the name of a person. Raises `RequestError` if there is no such open question, or if this person may
-        not answer it."""
+        """Answers a question in the name of a person. Raises `RequestError` if there is no such open question, or if this person
+        may not answer it."""
         ...
 
     async def resume(self, work: BotWork) -> BotAnswer:
@@ -68,8 +68,8 @@ class WorkQueue(Protocol):
         ...
 
     async def result(self, work_id: str, *, timeout: float | None = None) -> bytes:
-        """Waits for the end of a piece of work and returns its result. Raises `TimeoutError` after `timeout` seconds, and `RunError`
-        if the function has failed for good or the work was cancelled."""
+        """Waits for the end of a piece of work and returns its result. Raises `TimeoutError` after `timeout` seconds, and
+        `RunError` if the function has failed for good or the work was cancelled."""
         ...
 
     async def cancel(self, work_id: str) -> None:
