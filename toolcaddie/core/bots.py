@@ -4,7 +4,7 @@ values that pass between a bot and whoever asks it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ from toolcaddie.core.usage import Usage
 
 Mode = Literal["conversation", "collaboration", "autonomous"]
 """Why a bot runs: a person talks to it, another bot does, or nobody does (a schedule, its own goals)."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "web": ("web_search", "web_fetch"),
@@ -124,6 +126,8 @@ class ChatTurn(Struct, frozen=True, kw_only=True):
     """Tools whose untrusted results the writer had read."""
     key: str = ""
     """Id of the message in its channel, or of the run that answered it; the same key is added once."""
+    covers: int = 0
+    """For a summary: the number of messages from the beginning of the chat that it stands for."""
 
 
 class ChatKey(Struct, frozen=True, kw_only=True):

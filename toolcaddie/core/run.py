@@ -105,6 +105,9 @@ class RunRequest:
     conversation: str | Transcript | None = None
     """The caller's own name for this conversation, or its digests. With either, the tool array stays the same from turn to turn,
     so that the provider's cache stays valid."""
+    window: str = ""
+    """The part of a named conversation whose messages are still sent. What was sent and read in earlier parts no longer counts.
+    Empty: the conversation has one part."""
     cache_key: str = ""
     """Key by which a provider may route the requests of this conversation; empty: the conversation's name is the key."""
     remember: bool = True

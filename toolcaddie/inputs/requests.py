@@ -12,13 +12,14 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from toolcaddie.core.bots import MODES, Inherited
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import CatalogError, RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, Transcript
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool
 from toolcaddie.util.replacing import replace
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import close_names, did_you_mean
 from toolcaddie.wires.chat.messages import read_definition, read_message
 
 RequestInput = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
@@ -69,6 +70,10 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "params": ((dict, Mapping), "params={'temperature': 0.2}"),
     "headers": ((dict, Mapping), "headers={'x-team': 'desk'}"),
     "conversation": ((*_TEXT_OR_NONE, Transcript), "conversation='desk-7'"),
+    "window": (_TEXT, "window='after-monday'"),
+    "mode": (_TEXT, "mode='autonomous'"),
+    "inherited": ((Inherited,), "inherited=Inherited(tools=('search',))"),
+    "durable": (_FLAG, "durable=True"),
     "cache_key": (_TEXT, "cache_key='desk-7'"),
     "remember": (_FLAG, "remember=False"),
     "essential": ((dict, Mapping), "essential={'lookup_policy': 'why it must be there'}"),
@@ -177,6 +182,8 @@ def _in_own_types(request: RunRequest) -> RunRequest:
     kinds = tuple([type(value) for value in _checked_values(request)])
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
+    if request.mode not in MODES:
+        raise RequestError(f"there is no mode {request.mode[:64]!r}; {did_you_mean(request.mode, MODES)}", param="mode")
     most = request.max_tools
     if most is not None and (isinstance(most, bool) or most < 0):
         raise RequestError(

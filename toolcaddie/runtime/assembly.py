@@ -256,6 +256,7 @@ class Assembly:
             output=output_type,
             stopping=shutdown.is_set,
         )
+        self._runs = runs
         self._answering = Answering(
             setups=setups,
             views=views,

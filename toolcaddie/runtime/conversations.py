@@ -178,4 +178,4 @@ def _conversation(state: RunState, *, at: float) -> Conversation:
 def _key(request: RunRequest, name: str) -> str:
     # As JSON, so that no tenant, id or name reaches into its neighbour. Conversations kept before, under the three joined by
     # newlines, are not found by it: their next turn pays for a cold prompt cache, once.
-    return json.dumps([*request.principal.owner, name])
+    return json.dumps([*request.principal.owner, name, *([request.window] if request.window else [])])

@@ -65,7 +65,9 @@ class Ending:
             if result.unsupported_claims:
                 await emit(ClaimsUnsupported(run_id=result.run_id, claims=result.unsupported_claims))
         await emit(RunFinished(run_id=result.run_id, result=result))
-        if claim is not None and not waits:
+        if (
+            claim is not None and not waits and not request.durable
+        ):  # who began durable work forgets it: `Runtime.forget`
             self.background.begin(claim.forget())
         return result
 

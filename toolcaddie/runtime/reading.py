@@ -98,4 +98,5 @@ def _decoded(value: bytes | None) -> dict[str, float]:
 
 
 def _key(request: RunRequest, name: str) -> str:
-    return hashlib.sha256(canonical_json([*request.principal.owner, name])).hexdigest()
+    window = [request.window] if request.window else []
+    return hashlib.sha256(canonical_json([*request.principal.owner, name, *window])).hexdigest()

@@ -171,6 +171,10 @@ class Runtime(Assembly):
         )
         return streamed(lambda live: resume(live=live))
 
+    async def forget(self, run_id: str) -> None:
+        """Deletes the stored state of a durable run (`RunRequest.durable`). Until then, resuming it gives the same answer."""
+        await self._runs.forget(run_id)
+
     async def questions(self, run_id: str) -> Sequence[Approval]:
         """Returns the questions for whose answers a paused run waits, open and answered ones. Raises `RunNotFoundError`."""
         await self.open()

@@ -134,6 +134,10 @@ class StoredRuns:
         if await self._documents.get(RUN, run_id) is not None:
             raise _taken(run_id)
 
+    async def forget(self, run_id: str) -> None:
+        """Deletes a run; it cannot be resumed any more."""
+        await self._documents.delete(RUN, run_id)
+
     def disown(self, run_id: str) -> None:
         """Lets this process claim a run again although the store still names it as the owner."""
         self._disowned.add(run_id)

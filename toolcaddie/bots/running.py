@@ -1,0 +1,73 @@
+"""Lets bots ask each other (`ports.BotRunner`): the asked bot works durably, within what the asker may do and has left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from toolcaddie.bots.working import KIND
+from toolcaddie.control.bots import Bot, unknown_bot
+from toolcaddie.core.bots import MAX_DEPTH, BotAnswer, BotCard, BotWork
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError, RunError
+from toolcaddie.core.run import RunRequest
+from toolcaddie.ports import WorkQueue
+from toolcaddie.runtime import Runtime
+from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Implements `ports.BotRunner` with a runtime and the queue of durable work."""
+
+    runtime: Runtime
+    queue: WorkQueue
+    bots: Mapping[str, Bot]
+
+    def cards(self, asker: Principal, tools: Sequence[str] | None = None) -> Sequence[BotCard]:
+        """Returns the other bots, with the tools that each has in a collaboration."""
+        return [self._card(name, bot, asker, tools) for name, bot in self.bots.items() if name != asker.bot]
+
+    async def answer(self, work: BotWork) -> BotAnswer:
+        """Lets the bot work. If the caller stops waiting, or the time is over, the work is cancelled."""
+        await self.begin(work)
+        try:
+            result = await self.queue.result(work.id, timeout=work.inherited.seconds)
+        except TimeoutError:
+            await self.queue.cancel(work.id)
+            return BotAnswer(run_id=work.id, status="failed", text="it gave no answer in time")
+        except RunError as error:
+            return BotAnswer(run_id=work.id, status="failed", text=str(error))
+        except asyncio.CancelledError:
+            await asyncio.shield(self.queue.cancel(work.id))
+            raise
+        return msgspec.json.decode(result, type=BotAnswer)
+
+    async def begin(self, work: BotWork) -> None:
+        """Puts the work into the queue. Raises `RequestError` for an unknown bot, and for one that may not be asked."""
+        self._check(work)
+        await self.queue.put(KIND, work.id, msgspec.json.encode(work))
+
+    def _check(self, work: BotWork) -> None:
+        bot, lineage = work.principal.bot, work.inherited.lineage
+        if bot is None or bot not in self.bots:
+            raise RequestError(unknown_bot(bot or "", self.bots), param="bot", code="unknown_bot")
+        if bot in lineage:
+            raise RequestError(f"{bot} is already at work on this: {' asked '.join((*lineage, bot))}", param="bot")
+        if len(lineage) > MAX_DEPTH:
+            raise RequestError(f"{' asked '.join(lineage)}, and no further bot may be asked", param="bot")
+
+    def _card(self, name: str, bot: Bot, asker: Principal, tools: Sequence[str] | None) -> BotCard:
+        request = RunRequest(messages=(), principal=replace(asker, bot=name), mode="collaboration")
+        names = (tool.name for tool in self.runtime.view(request))
+        common = frozenset(names) if tools is None else frozenset(tools).intersection(names)
+        return BotCard(
+            name=name,
+            description=bot.description,
+            skills=bot.skills,
+            tools=tuple(sorted(common)),
+            model=bot.model or self.runtime.default_model,
+        )

@@ -1,0 +1,78 @@
+"""Does the durable work of bots: whatever dies meanwhile, it goes on after the last step, and no call is made twice that must not
+be.
+
+The queue of durable work may call `Worker.do` several times for one piece of work. The stored state of the run says which calls
+were made, and the stored answer that the run has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from toolcaddie.bots.talking import Talk
+from toolcaddie.core.bots import BotAnswer, BotWork
+from toolcaddie.core.errors import RunNotFoundError, StorageError, ToolcaddieError
+from toolcaddie.ports import Store
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+KIND = "bot"
+"""The kind of this work in the queue."""
+
+_ANSWER = "bot-answer"
+"""Kind of the documents with the answers of work that has ended; the key is the id of the work."""
+_TTL_SECONDS = 30 * 86_400.0
+_ATTEMPTS = 10
+"""The largest number of attempts while the database fails or another process still continues the run."""
+_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Does pieces of work and stores their answers."""
+
+    talk: Talk
+    store: Store
+
+    async def do_payload(self, payload: bytes) -> bytes:
+        """Does the same as `do` for the queue, which stores bytes."""
+        return msgspec.json.encode(await self.do(msgspec.json.decode(payload, type=BotWork)))
+
+    async def do(self, work: BotWork) -> BotAnswer:
+        """Does a piece of work, or what is left of it, and returns its answer. An error of the run is an answer too."""
+        stored = await self.store.get(_ANSWER, work.id)
+        if stored is not None:
+            return msgspec.json.decode(stored, type=BotAnswer)
+        answer = await self._attempted(work)
+        if answer.status != "pending":
+            await self.store.put(_ANSWER, work.id, msgspec.json.encode(answer), ttl=_TTL_SECONDS)
+            await self.talk.runtime.forget(work.id)
+        return answer
+
+    async def _attempted(self, work: BotWork) -> BotAnswer:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._continued(work)
+            except (StorageError, RunNotFoundError) as error:
+                log.warning("work_interrupted", work=work.id, attempt=attempt, error=str(error))
+                if attempt == _ATTEMPTS:
+                    raise
+                await asyncio.sleep(_PAUSE_SECONDS)
+            except ToolcaddieError as error:
+                log.warning("work_failed", work=work.id, error=str(error))
+                return BotAnswer(run_id=work.id, status="failed", text=str(error))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _continued(self, work: BotWork) -> BotAnswer:
+        """Begins the run, or continues it if it is stored."""
+        try:
+            questions = await self.talk.questions(work.id)
+        except RunNotFoundError:
+            return await self.talk.answer_durably(work)
+        if any(question.status == "open" for question in questions):
+            return BotAnswer(run_id=work.id, status="pending", text="")
+        return await self.talk.resume(work)
