@@ -8,15 +8,18 @@ were made, and the stored answer that the run has ended.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from toolcaddie.bots.talking import Talk
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.errors import RunNotFoundError, StorageError, ToolcaddieError
 from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -25,6 +28,8 @@ KIND = "bot"
 
 _ANSWER = "bot-answer"
 """Kind of the documents with the answers of work that has ended; the key is the id of the work."""
+_BEGINNINGS = "bot-beginnings"
+"""Kind of the documents with the number of times that work was begun; the key is the id of the work."""
 _TTL_SECONDS = 30 * 86_400.0
 _ATTEMPTS = 10
 """The largest number of attempts while the database fails or another process still continues the run."""
@@ -50,7 +55,7 @@ class Worker:
         answer = await self._attempted(work)
         if answer.status != "pending":
             await self.store.put(_ANSWER, work.id, msgspec.json.encode(answer), ttl=_TTL_SECONDS)
-            await self.talk.runtime.forget(work.id)
+            await self.talk.runtime.forget(answer.run_id)
         return answer
 
     async def _attempted(self, work: BotWork) -> BotAnswer:
@@ -69,10 +74,29 @@ class Worker:
 
     async def _continued(self, work: BotWork) -> BotAnswer:
         """Begins the run, or continues it if it is stored."""
+        begun = await self._beginnings(work)
+        if begun and (questions := await self._questions(_run(work, begun))) is not None:
+            if any(question.status == "open" for question in questions):
+                return BotAnswer(run_id=_run(work, begun).id, status="pending", text="")
+            return await self.talk.resume(_run(work, begun))
+        number = str(begun + 1).encode()
+        before = str(begun).encode() if begun else None
+        if not await self.store.compare_and_set(_BEGINNINGS, work.id, number, expected=before, ttl=_TTL_SECONDS):
+            raise RunNotFoundError(f"another process begins {work.id!r} at this moment", param="run_id")
+        return await self.talk.answer_durably(_run(work, begun + 1))
+
+    async def _beginnings(self, work: BotWork) -> int:
+        stored = await self.store.get(_BEGINNINGS, work.id)
+        return 0 if stored is None else int(stored)
+
+    async def _questions(self, run: BotWork) -> Sequence[Approval] | None:
+        """Returns the questions of a run; None: it is not stored, because the process died before its first step."""
         try:
-            questions = await self.talk.questions(work.id)
+            return await self.talk.questions(run.id)
         except RunNotFoundError:
-            return await self.talk.answer_durably(work)
-        if any(question.status == "open" for question in questions):
-            return BotAnswer(run_id=work.id, status="pending", text="")
-        return await self.talk.resume(work)
+            return None
+
+
+def _run(work: BotWork, number: int) -> BotWork:
+    """Returns the work with the id of its run of this number. The trail records each run under an id of its own."""
+    return work if number == 1 else replace(work, id=f"{work.id}.{number}")
