@@ -20,6 +20,8 @@ class Recalled(Struct, frozen=True, kw_only=True):
 
     text: str = ""
     """A message for the model; empty: nothing fits."""
+    was_searched: bool = False
+    """False: the bot has no memory that could be searched."""
 
 
 Recall = Callable[[BotWork], Awaitable[Recalled]]
@@ -50,6 +52,7 @@ def request_of(work: BotWork, history: History, recalled: Recalled, *, durable: 
         mode=work.mode,
         inherited=_with_taint(work.inherited, history),
         run_id=work.id,
+        recalled=recalled.was_searched,
         durable=durable,
     )
 

@@ -138,6 +138,19 @@ class ChatKey(Struct, frozen=True, kw_only=True):
     chat: str
 
 
+_GROUP_CHAT = "group:"
+
+
+def chat_name(channel: str, chat: str, *, group: bool) -> str:
+    """Returns the name under which a chat of a channel is stored: `CHANNEL:CHAT`, and of several people `CHANNEL:group:CHAT`."""
+    return f"{channel}:{_GROUP_CHAT if group else ''}{chat}"
+
+
+def is_group(name: str) -> bool:
+    """Returns True if several people read the chat of this name."""
+    return name.partition(":")[2].startswith(_GROUP_CHAT)
+
+
 def names_in(groups: Sequence[str]) -> frozenset[str]:
     """Returns the names of all tools of these groups. Raises `KeyError` for an unknown group."""
     return frozenset(name for group in groups for name in GROUPS[group])

@@ -138,6 +138,8 @@ class RunRequest:
     """Why the bot of the principal runs; a bot may have other tools in each mode."""
     inherited: Inherited = NOTHING_INHERITED
     """The limits that the run has from the run, or the job, that began it."""
+    recalled: bool = False
+    """True: what the bot remembers was looked up for this request. If anything fits, it is in a message near the end."""
     durable: bool = False
     """True: the run is stored from its beginning and after each step, so that `Runtime.resume` continues it after a crash."""
     run_id: str | None = None
@@ -179,6 +181,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     mode: Mode = "conversation"
     inherited: Inherited = NOTHING_INHERITED
     """What limits the run in addition to its preset, because another run or a job began it."""
+    recalled: bool = False
+    """True: what the bot remembers was looked up before the run."""
     offered: tuple[str, ...] = ()
     """Names of the tools that the run begins with, which the system prompt may speak of."""
     dependencies: Mapping[type, Any] = msgspec.field(default_factory=dict)

@@ -73,6 +73,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "window": (_TEXT, "window='after-monday'"),
     "mode": (_TEXT, "mode='autonomous'"),
     "inherited": ((Inherited,), "inherited=Inherited(tools=('search',))"),
+    "recalled": (_FLAG, "recalled=True"),
     "durable": (_FLAG, "durable=True"),
     "cache_key": (_TEXT, "cache_key='desk-7'"),
     "remember": (_FLAG, "remember=False"),

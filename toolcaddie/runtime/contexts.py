@@ -27,6 +27,7 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
         client_wire=request.client_wire,
         mode=request.mode,
         inherited=request.inherited,
+        recalled=request.recalled,
         dependencies=dependencies.of(request),
     )
 
