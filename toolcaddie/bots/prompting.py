@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolcaddie.control.bots import Bot
-from toolcaddie.core.bots import BotCard, is_group
+from toolcaddie.core.bots import BotCard, is_group_chat
 from toolcaddie.core.personas import GOALS, IDENTITY, MOTIVATIONS, SOUL, PersonaKey
 from toolcaddie.core.run import RunContext
 from toolcaddie.engine.prompt import PromptFacts, persona_text, prompt_of
@@ -35,7 +35,7 @@ class BotPrompt:
         facts = PromptFacts(
             bots=[card for card in others if card.name != name],
             memory_fetched=context.recalled,
-            group_chat=is_group(context.conversation),
+            group_chat=is_group_chat(context.conversation),
         )
         blocks = prompt_of(mode=context.mode, language=bot.language, offered=context.offered, facts=facts)
         persona = await self._persona(PersonaKey(tenant=context.principal.tenant, bot=name), bot)

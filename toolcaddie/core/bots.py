@@ -146,7 +146,7 @@ def chat_name(channel: str, chat: str, *, group: bool) -> str:
     return f"{channel}:{_GROUP_CHAT if group else ''}{chat}"
 
 
-def is_group(name: str) -> bool:
+def is_group_chat(name: str) -> bool:
     """Returns True if several people read the chat of this name."""
     return name.partition(":")[2].startswith(_GROUP_CHAT)
 

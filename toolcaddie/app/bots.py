@@ -1,0 +1,76 @@
+"""Makes what lets the bots of the settings work: their files and chats, the queue of durable work, and the tasks of a server.
+
+Tools are made before the runtime that runs them, so `BotsOnDemand` stands for the bots until `bind` gives it the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolcaddie.bots.compacting import Compacting
+from toolcaddie.bots.requests import Recall, nothing_recalled
+from toolcaddie.bots.talking import Talk
+from toolcaddie.bots.waiting import Continuing, Waiting
+from toolcaddie.bots.working import Worker
+from toolcaddie.core.bots import BotAnswer, BotCard, BotWork
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.ports import BotRunner, Chats, Messenger, Store
+from toolcaddie.runtime import Runtime
+
+
+class BotsOnDemand:
+    """Implements `ports.BotRunner` for tools, which are made before there is a runtime."""
+
+    def __init__(self) -> None:
+        self._runner: BotRunner | None = None
+
+    def bind(self, runner: BotRunner) -> None:
+        """Lets the bots of this runner work from now on."""
+        self._runner = runner
+
+    def cards(self, asker: Principal, tools: Sequence[str] | None = None) -> Sequence[BotCard]:
+        return self._bound.cards(asker, tools)
+
+    async def answer(self, work: BotWork) -> BotAnswer:
+        return await self._bound.answer(work)
+
+    async def begin(self, work: BotWork) -> None:
+        await self._bound.begin(work)
+
+    @property
+    def _bound(self) -> BotRunner:
+        if self._runner is None:
+            raise ConfigError(
+                "bots cannot be asked here, because this program does not run them; start toolcaddie serve"
+            )
+        return self._runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotParts:
+    """What lets bots work, on top of one runtime."""
+
+    talk: Talk
+    worker: Worker
+    continuing: Continuing
+
+
+def bot_parts(
+    runtime: Runtime,
+    *,
+    store: Store,
+    chats: Chats,
+    messenger: Messenger | None = None,
+    recall: Recall = nothing_recalled,
+) -> BotParts:
+    """Returns the parts of the bots of a runtime."""
+    waiting = Waiting(store=store)
+    compacting = Compacting(runtime=runtime, chats=chats)
+    talk = Talk(runtime=runtime, chats=chats, waiting=waiting, compacting=compacting, recall=recall)
+    return BotParts(
+        talk=talk,
+        worker=Worker(talk=talk, store=store),
+        continuing=Continuing(runtime=runtime, waiting=waiting, resume=talk.resume, messenger=messenger),
+    )
