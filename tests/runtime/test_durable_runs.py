@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from toolcaddie.core.errors import LimitExceededError, ProviderUnavailableError, RequestError, RunNotFoundError
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import RunContext
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
@@ -67,10 +69,6 @@ async def test_an_id_belongs_to_one_durable_run() -> None:
 
 
 async def test_a_run_that_its_limits_ended_is_not_continued() -> None:
-    from dataclasses import replace
-
-    from toolcaddie.core.presets import PRESETS
-
     preset = replace(PRESETS["multibot"], limits=replace(PRESETS["multibot"].limits, calls=1))
     provider = ScriptedProvider([call("mark", {"what": "a"}), call("mark", {"what": "b"})])
     runtime = Runtime(provider=provider, sources=[mark], preset=preset)

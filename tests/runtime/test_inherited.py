@@ -12,7 +12,7 @@ from toolcaddie.core.run import RunContext, RunRequest
 from toolcaddie.core.tool import Spent, ToolResult
 from toolcaddie.core.usage import Usage
 from toolcaddie.runtime import Runtime
-from toolcaddie.sources.functions import tool
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
 pytestmark = pytest.mark.anyio
@@ -124,8 +124,6 @@ class Shipped:
     """A source with the names of shipped tools."""
 
     def __init__(self) -> None:
-        from toolcaddie.sources.functions import FunctionSource
-
         names = ("exec", "memory_search", "save_memory")
         self._source = FunctionSource("shipped", [run_command, search, save], claims=names)
         self.claims = frozenset(names)

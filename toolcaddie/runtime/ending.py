@@ -65,10 +65,11 @@ class Ending:
             if result.unsupported_claims:
                 await emit(ClaimsUnsupported(run_id=result.run_id, claims=result.unsupported_claims))
         await emit(RunFinished(run_id=result.run_id, result=result))
-        if (
-            claim is not None and not waits and not request.durable
-        ):  # who began durable work forgets it: `Runtime.forget`
-            self.background.begin(claim.forget())
+        if claim is not None and not waits:
+            if request.durable:  # who began it asks for its answer until it is stored, and then forgets it
+                await claim.give_back()
+            else:
+                self.background.begin(claim.forget())
         return result
 
     async def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
