@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolcaddie.bots.history import History, history_of
+from toolcaddie.bots.history import MOST_TURNS, READ, History, history_of
 from toolcaddie.core.bots import ChatKey, ChatTurn, Inherited
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
@@ -47,9 +47,8 @@ class Compacting:
 
         If the model gives no summary, the older messages are omitted, and the summary says so.
         """
-        turns = await self.chats.turns(key)
-        history = history_of(turns)
-        if history.bytes <= self.most_bytes:
+        history = history_of(await self.chats.turns(key, after=-READ))
+        if history.bytes <= self.most_bytes and len(history.turns) <= MOST_TURNS:
             return False
         older = _older_half(history)
         taint = tuple(dict.fromkeys(name for turn in older for name in turn.taint))
@@ -59,16 +58,14 @@ class Compacting:
             at=self.clock(),
             taint=taint,
             key=f"summary_{random_id()}",
-            covers=_covered(turns, len(history.turns) - len(older)),
+            keeps=len(history.turns) - len(older),
         )
         await self.chats.add(key, [summary])
         return True
 
     async def start_over(self, key: ChatKey) -> None:
         """Begins a new part of a chat, without the messages so far."""
-        covers = len(await self.chats.turns(key))
-        start = ChatTurn(role="summary", text="", at=self.clock(), key=f"start_{random_id()}", covers=covers)
-        await self.chats.add(key, [start])
+        await self.chats.add(key, [ChatTurn(role="summary", text="", at=self.clock(), key=f"start_{random_id()}")])
 
     async def _summary(self, turns: Sequence[ChatTurn], principal: Principal) -> str:
         record = "\n".join(f"[{turn.role}] {turn.text[:_QUOTED_BYTES]}" for turn in turns)
@@ -96,12 +93,3 @@ def _older_half(history: History) -> Sequence[ChatTurn]:
     while cut < len(turns) - 2 and turns[cut].role != "user":
         cut += 1
     return turns[:cut]
-
-
-def _covered(turns: Sequence[ChatTurn], kept: int) -> int:
-    """Returns the number of a chat's messages before its last `kept` ones, without summaries among these."""
-    at = len(turns)
-    while kept and at:
-        at -= 1
-        kept -= turns[at].role != "summary"
-    return at

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from toolcaddie.core.bots import ChatTurn
 from toolcaddie.core.message import Message
 
+MOST_TURNS = 200
+"""Messages of a chat above which the older half is summarised."""
+READ = 2 * MOST_TURNS
+"""The number of last messages of a chat that are read."""
+
 _SUMMARY = "Summary of the earlier part of this chat:\n"
 
 
@@ -39,11 +44,12 @@ class History:
 
 
 def history_of(turns: Sequence[ChatTurn]) -> History:
-    """Returns the part of a chat that is still sent, from all its messages."""
-    summary = next((turn for turn in reversed(turns) if turn.role == "summary"), None)
-    if summary is None:
+    """Returns the part of a chat that is still sent, from its last messages (`READ`)."""
+    at = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].role == "summary"), None)
+    if at is None:
         return History(turns=tuple(turns))
-    return History(turns=(summary, *(turn for turn in turns[summary.covers :] if turn.role != "summary")))
+    before = [turn for turn in turns[:at] if turn.role != "summary"]
+    return History(turns=(turns[at], *before[len(before) - turns[at].keeps :], *turns[at + 1 :]))
 
 
 def _message(turn: ChatTurn) -> Message:

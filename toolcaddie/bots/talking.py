@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.bots.compacting import Compacting
-from toolcaddie.bots.history import history_of
+from toolcaddie.bots.history import READ, history_of
 from toolcaddie.bots.requests import Recall, chat_key, nothing_recalled, request_of, shown_message
 from toolcaddie.bots.waiting import Waiting
 from toolcaddie.core.approval import Approval
@@ -40,7 +40,7 @@ class Talk:
     async def _answered(self, work: BotWork, *, durable: bool) -> BotAnswer:
         self.runtime.identified(work.principal)
         key = chat_key(work)
-        history = history_of(await self.chats.turns(key) if work.chat else ())
+        history = history_of(await self.chats.turns(key, after=-READ) if work.chat else ())
         request = request_of(work, history, await self.recall(work), durable=durable)
         return await self.ended(work, await self.runtime.run(request))
 

@@ -126,8 +126,8 @@ class ChatTurn(Struct, frozen=True, kw_only=True):
     """Tools whose untrusted results the writer had read."""
     key: str = ""
     """Id of the message in its channel, or of the run that answered it; the same key is added once."""
-    covers: int = 0
-    """For a summary: the number of messages from the beginning of the chat that it stands for."""
+    keeps: int = 0
+    """For a summary: the number of messages right before it that are still sent; it stands for all others before it."""
 
 
 class ChatKey(Struct, frozen=True, kw_only=True):

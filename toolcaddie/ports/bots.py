@@ -128,7 +128,8 @@ class Chats(Protocol):
     """The stored chats of bots."""
 
     async def turns(self, key: ChatKey, *, after: int = 0) -> Sequence[ChatTurn]:
-        """Returns the messages of a chat, the oldest first. `after`: skips that number of messages."""
+        """Returns the messages of a chat, the oldest first. `after`: skips that number of messages; a negative number leaves
+        only the last ones, as in a slice."""
         ...
 
     async def add(self, key: ChatKey, turns: Sequence[ChatTurn]) -> None:
