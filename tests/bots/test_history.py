@@ -25,7 +25,13 @@ def test_a_summary_stands_for_what_is_before_the_messages_that_it_keeps() -> Non
 
 
 def test_the_last_summary_counts_and_names_the_window() -> None:
-    turns = (turn("a"), turn("one", "summary", key="s1"), turn("b"), turn("two", "summary", key="s2", keeps=1), turn("c"))
+    turns = (
+        turn("a"),
+        turn("one", "summary", key="s1"),
+        turn("b"),
+        turn("two", "summary", key="s2", keeps=1),
+        turn("c"),
+    )
     assert texts(*turns)[1:] == ["b", "c"]
     assert history_of(turns).window == "s2"
 

@@ -1,0 +1,188 @@
+"""Talking to a bot: it reads its chat, remembers the new messages, keeps the chat short, and waits for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolcaddie.app.bots import BotParts, bot_parts
+from toolcaddie.bots.requests import Recalled
+from toolcaddie.control.bots import Bot
+from toolcaddie.core.bots import BotWork, ChatAddress, ChatKey, ChatTurn
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ProviderUnavailableError, RequestError
+from toolcaddie.personas.chats import StoredChats
+from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
+from toolcaddie.storage.memory import MemoryStore
+from toolcaddie.testing import ScriptedProvider, call, say
+
+pytestmark = pytest.mark.anyio
+
+KEY = ChatKey(tenant="default", bot="ada", chat="tg:42")
+ANN = Principal(id="tg:42", bot="ada", channel="tg")
+BOSS = Principal(id="boss")
+SENT: list[str] = []
+
+
+@tool(destructive=True)
+def send(text: str) -> str:
+    """Send a letter.
+
+    Args:
+        text: The letter.
+    """
+    SENT.append(text)
+    return "sent"
+
+
+@tool(read_only=True, untrusted=True)
+def page() -> str:
+    """Read a page of a stranger."""
+    return "a page"
+
+
+def house(*script: object, **more: object) -> tuple[ScriptedProvider, StoredChats, BotParts]:
+    SENT.clear()
+    store, provider = MemoryStore(), ScriptedProvider(list(script))
+    runtime = Runtime(
+        provider=provider, sources=[send, page], preset="multibot", documents=store, bots={"ada": Bot(), "bob": Bot()}
+    )
+    chats = StoredChats(store)
+    return provider, chats, bot_parts(runtime, store=store, chats=chats, **more)
+
+
+def work(number: int, text: str = "hello", **more: object) -> BotWork:
+    return BotWork(id=f"work_{number}", principal=ANN, message=text, chat=KEY.chat, **more)
+
+
+def sent(provider: ScriptedProvider) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in provider.requests[-1].messages]
+
+
+async def test_a_bot_reads_the_chat_so_far_and_adds_the_new_messages() -> None:
+    provider, chats, parts = house(say("Hi Ann."), say("You said hello."))
+    await parts.talk.answer(work(1, "hello"))
+    answer = await parts.talk.answer(work(2, "what did I say?"))
+    assert answer.text == "You said hello."
+    assert sent(provider) == [("user", "hello"), ("assistant", "Hi Ann."), ("user", "what did I say?")]
+    turns = await chats.turns(KEY)
+    assert [(turn.role, turn.who) for turn in turns] == [("user", "default/tg:42"), ("assistant", "ada")] * 2
+
+
+async def test_chats_of_other_bots_and_people_are_not_read() -> None:
+    provider, _, parts = house(say("Hi."), say("Hello."), say("Who?"))
+    await parts.talk.answer(work(1))
+    await parts.talk.answer(BotWork(id="w2", principal=Principal(id="tg:42", bot="bob"), message="x", chat=KEY.chat))
+    assert sent(provider) == [("user", "x")]
+    await parts.talk.answer(BotWork(id="w3", principal=ANN, message="y", chat="tg:43"))
+    assert sent(provider) == [("user", "y")]
+
+
+async def test_a_message_whose_run_failed_is_not_part_of_the_chat() -> None:
+    _, chats, parts = house(ProviderUnavailableError("down"), say("Hi."))
+    with pytest.raises(ProviderUnavailableError):
+        await parts.talk.answer(work(1))
+    await parts.talk.answer(work(2))
+    assert [turn.text for turn in await chats.turns(KEY)] == ["hello", "Hi."]
+
+
+async def test_an_unknown_bot_is_refused_by_name() -> None:
+    _, _, parts = house()
+    with pytest.raises(RequestError, match="there is no bot 'adda'; did you mean 'ada'"):
+        await parts.talk.answer(BotWork(id="w", principal=Principal(bot="adda"), message="x"))
+
+
+async def test_what_a_chat_has_read_taints_its_later_turns_until_it_starts_over() -> None:
+    _, chats, parts = house(call("page"), say("It says a page."), say("Fine."), say("New."))
+    await parts.talk.answer(work(1))
+    assert (await parts.talk.answer(work(2))).taint == ("page",)
+    await parts.talk.compacting.start_over(KEY)
+    assert (await parts.talk.answer(work(3))).taint == ()
+    assert len(await chats.turns(KEY)) == 7
+
+
+async def test_what_a_bot_remembers_stands_right_before_the_message() -> None:
+    async def recall(work: BotWork) -> Recalled:
+        return Recalled(text=f"About {work.message}: Ann likes tea.", was_searched=True)
+
+    provider, chats, parts = house(say("a"), say("b"), recall=recall)
+    await parts.talk.answer(work(1, "drinks"))
+    await parts.talk.answer(work(2, "food"))
+    assert sent(provider) == [
+        ("user", "drinks"),
+        ("assistant", "a"),
+        ("system", "About food: Ann likes tea."),
+        ("user", "food"),
+    ]
+    assert "tea" not in str(await chats.turns(KEY))
+
+
+async def filled(chats: StoredChats, count: int) -> Sequence[ChatTurn]:
+    turns = [
+        ChatTurn(role="user" if number % 2 == 0 else "assistant", text=f"{number} " * 200, at=0.0, key=str(number))
+        for number in range(count)
+    ]
+    await chats.add(KEY, turns)
+    return turns
+
+
+async def test_a_long_chat_is_summarised_by_the_bot_without_tools_and_stays_stored() -> None:
+    provider, chats, parts = house(say("answer"), say("They counted."), say("next"))
+    turns = await filled(chats, 120)
+    await parts.talk.answer(work(1))
+    order = provider.requests[1]
+    assert (order.tools, "Summarise" in order.messages[0].text) == ((), True)
+    await parts.talk.answer(work(2, "go on"))
+    first, *others = sent(provider)
+    assert first == ("system", "Summary of the earlier part of this chat:\nThey counted.")
+    assert 30 < len(others) < 90
+    assert others[0][0] == "user"
+    assert [turn.text for turn in await chats.turns(KEY)][:120] == [turn.text for turn in turns]
+
+
+async def test_if_no_summary_can_be_made_the_chat_is_short_nevertheless_and_says_so() -> None:
+    provider, chats, parts = house(say("answer"), ProviderUnavailableError("down"), say("next"))
+    await filled(chats, 120)
+    await parts.talk.answer(work(1))
+    await parts.talk.answer(work(2))
+    assert "could not be summarised" in sent(provider)[0][1]
+
+
+async def test_work_that_waits_for_a_person_goes_on_after_the_answer_and_is_then_part_of_the_chat() -> None:
+    _, chats, parts = house(call("send", {"text": "Dear Bob"}), say("Sent."))
+    answer = await parts.talk.answer(work(1))
+    assert (answer.status, SENT, await chats.turns(KEY)) == ("pending", [], ())
+    (question,) = await parts.talk.questions(answer.run_id)
+    with pytest.raises(RequestError, match="nobody approves a call of their own"):
+        await parts.talk.decide(question.id, approve=True, by=ANN)
+    await parts.talk.decide(question.id, approve=True, by=BOSS)
+    await parts.continuing.look()
+    assert SENT == ["Dear Bob"]
+    assert [turn.text for turn in await chats.turns(KEY)] == ["hello", "Sent."]
+    assert await parts.talk.waiting.all() == []
+
+
+async def test_an_answer_after_a_question_is_sent_to_the_chat_it_came_from() -> None:
+    class Post:
+        """A messenger that remembers what it was given."""
+
+        def __init__(self) -> None:
+            self.sent: list[tuple[str, str, str]] = []
+
+        async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+            self.sent.append((address.chat, text, sender))
+
+        def is_group(self, address: ChatAddress) -> bool:
+            return False
+
+    post = Post()
+    _, _, parts = house(call("send", {"text": "x"}), say("Sent."), messenger=post)
+    answer = await parts.talk.answer(work(1, reply_to=ChatAddress(channel="tg", chat="42")))
+    await parts.continuing.look()
+    assert post.sent == []
+    (question,) = await parts.talk.questions(answer.run_id)
+    await parts.talk.decide(question.id, approve=False, by=BOSS)
+    await parts.continuing.look()
+    assert post.sent == [("42", "Sent.", "ada")]
