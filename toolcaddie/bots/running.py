@@ -10,7 +10,7 @@ import msgspec
 
 from toolcaddie.bots.working import KIND
 from toolcaddie.control.bots import Bot, unknown_bot
-from toolcaddie.core.bots import MAX_DEPTH, BotAnswer, BotCard, BotWork
+from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, line_problem
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunError
 from toolcaddie.core.run import RunRequest
@@ -38,7 +38,9 @@ class Runner:
             result = await self.queue.result(work.id, timeout=work.inherited.seconds)
         except TimeoutError:
             await self.queue.cancel(work.id)
-            return BotAnswer(run_id=work.id, status="failed", text="it gave no answer in time")
+            # What it has used is not known, so it counts as all that it was given.
+            used = work.inherited.calls or 0
+            return BotAnswer(run_id=work.id, status="failed", text="it gave no answer in time", calls=used)
         except RunError as error:
             return BotAnswer(run_id=work.id, status="failed", text=str(error))
         except asyncio.CancelledError:
@@ -52,13 +54,11 @@ class Runner:
         await self.queue.put(KIND, work.id, msgspec.json.encode(work))
 
     def _check(self, work: BotWork) -> None:
-        bot, lineage = work.principal.bot, work.inherited.lineage
+        bot = work.principal.bot
         if bot is None or bot not in self.bots:
             raise RequestError(unknown_bot(bot or "", self.bots), param="bot", code="unknown_bot")
-        if bot in lineage:
-            raise RequestError(f"{bot} is already at work on this: {' asked '.join((*lineage, bot))}", param="bot")
-        if len(lineage) > MAX_DEPTH:
-            raise RequestError(f"{' asked '.join(lineage)}, and no further bot may be asked", param="bot")
+        if problem := line_problem(work.inherited.lineage, bot):
+            raise RequestError(problem, param="bot")
 
     def _card(self, name: str, bot: Bot, asker: Principal, tools: Sequence[str] | None) -> BotCard:
         request = RunRequest(messages=(), principal=replace(asker, bot=name), mode="collaboration")

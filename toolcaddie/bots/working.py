@@ -17,6 +17,7 @@ from toolcaddie.bots.talking import Talk
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.errors import RunNotFoundError, StorageError, ToolcaddieError
+from toolcaddie.core.run import RunState
 from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -69,7 +70,7 @@ class Worker:
                 await asyncio.sleep(_PAUSE_SECONDS)
             except ToolcaddieError as error:
                 log.warning("work_failed", work=work.id, error=str(error))
-                return BotAnswer(run_id=work.id, status="failed", text=str(error))
+                return _failure(work, error)
         raise AssertionError("the last attempt returns or raises")
 
     async def _continued(self, work: BotWork) -> BotAnswer:
@@ -95,6 +96,15 @@ class Worker:
             return await self.talk.questions(run.id)
         except RunNotFoundError:
             return None
+
+
+def _failure(work: BotWork, error: ToolcaddieError) -> BotAnswer:
+    """Returns the answer of work that failed, with what it has used: the asker's budget is charged for it."""
+    answer = BotAnswer(run_id=work.id, status="failed", text=str(error))
+    state: RunState | None = error.state
+    if state is None:
+        return answer
+    return replace(answer, usage=state.usage, calls=state.calls, taint=state.taint)
 
 
 def _run(work: BotWork, number: int) -> BotWork:

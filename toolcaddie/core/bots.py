@@ -154,3 +154,15 @@ def is_group_chat(name: str) -> bool:
 def names_in(groups: Sequence[str]) -> frozenset[str]:
     """Returns the names of all tools of these groups. Raises `KeyError` for an unknown group."""
     return frozenset(name for group in groups for name in GROUPS[group])
+
+
+def line_problem(lineage: Sequence[str], bot: str) -> str:
+    """Returns why a bot may not run below these others, the outermost first: it is one of them, or there are too many. Empty: it
+    may."""
+    if lineage and bot == lineage[-1]:
+        return f"{bot} cannot ask itself"
+    if bot in lineage:
+        return f"{bot} is already at work on this: {' asked '.join((*lineage, bot))}"
+    if len(lineage) > MAX_DEPTH:
+        return f"{' asked '.join(lineage)}, and no further bot may be asked"
+    return ""

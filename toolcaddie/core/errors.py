@@ -37,9 +37,12 @@ class ToolcaddieError(Exception):
 
     `acted` is True if tools of the run had already run, so that a repeated request would run them again. Other exceptions
     may have the attribute too: `has_acted` reads it from any exception.
+
+    `state` is the `run.RunState` at which a run failed: its messages, tool calls and usage. None: no run had begun.
     """
 
     acted = False
+    state: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Makes errors picklable, so that they can pass between processes, even if they were made with keyword arguments."""
@@ -92,8 +95,6 @@ class RunError(ToolcaddieError):
 class LimitExceededError(RunError):
     """A counter of the run reached its limit. `limit` is the name of the setting under `[limits]`: 'calls', 'idle_rounds',
     'idle_rounds_in_row', 'seconds' or 'tokens'.
-
-    `state` is the `run.RunState` at that moment: its messages, tool calls and usage.
     """
 
     def __init__(self, message: str, *, limit: str, state: Any = None) -> None:

@@ -192,7 +192,8 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     taint: tuple[str, ...] = ()
     """For a call: the tools whose untrusted results the model had read before it made the call."""
     calls_left: int | None = None
-    """Tool calls that the run may still make after this one; None: any number."""
+    """Tool calls that the run may still make after this one; None: any number. For a tool that begins runs, those that follow in
+    the same answer are not among them."""
     tokens_left: int | None = None
     """Tokens that the run may still use after the answer that made this call; None: any number."""
     deadline: float | None = None

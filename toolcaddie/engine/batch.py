@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from toolcaddie.control.admission import Admitted
 from toolcaddie.control.idempotency import has_key
+from toolcaddie.core.bots import BEGINS_RUNS
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown
 from toolcaddie.core.run import PendingCall, RunContext, RunState
@@ -119,7 +120,10 @@ class Batch:
         """Returns the context of a call, with what the run may still use after it."""
         limits, usage = self._run.limits, self._state.usage
         spent = [result.spent for result in self._results.values() if result.spent is not None]
-        calls = self._places[index] + sum(each.calls for each in spent)
+        begins_runs = BEGINS_RUNS in self.admitted[index].tool.tags
+        # The calls that follow in the answer are admitted already, so a run inside this call must leave them their places.
+        place = max(self._places.values()) if begins_runs else self._places[index]
+        calls = place + sum(each.calls for each in spent)
         used = usage.input_tokens + usage.output_tokens + sum(each.tokens for each in spent)
         return replace(
             self._run.context,

@@ -13,7 +13,7 @@ import time
 from msgspec.structs import replace
 
 from toolcaddie.core.delivery import Delivery, Settled
-from toolcaddie.core.errors import LimitExceededError
+from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.events import Emit
 from toolcaddie.core.run import RunContext, RunResult, RunState
 from toolcaddie.core.selection import Selection
@@ -67,7 +67,7 @@ async def drive(
         error = await time_is_over(run)
         error.state = _failed_state(run)
         raise error from None
-    except LimitExceededError as error:
+    except ToolcaddieError as error:
         error.state = _failed_state(run)
         raise
 
