@@ -42,7 +42,8 @@ def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -
     """Returns the decoded arguments, or a result that names the field at fault and shows the schema.
 
     A missing idempotency key is no mistake, because it is added before the call. Names that begin with `_` belong to the
-    application (`_chatId`). If a model sends such an argument, it is dropped, unless the schema declares it.
+    application (`_chatId`). If a model sends such an argument, it is dropped, unless the schema declares it. A key of such a name
+    is not in the schema, so that the model neither sees nor chooses it.
     """
     if len(call.arguments) > bounds.arguments:
         problem = beyond(
@@ -63,7 +64,7 @@ def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -
         short_names = [name[:64] for name in dropped[:_SHOWN_NAMES]]
         log.info("arguments_dropped", tool=tool.name, names=short_names, count=len(dropped))
     # A key is added after the approval, which is bound to the model's own arguments; until then any key stands for it.
-    complete = with_key(tool, arguments, run_id="", call_id="")
+    complete = arguments if _has_hidden_key(tool) else with_key(tool, arguments, run_id="", call_id="")
     errors = argument_errors(tool.input_schema, complete, bounds=bounds)
     return _failure(tool, errors) if errors else Arguments(values=arguments, dropped=dropped)
 
@@ -72,6 +73,10 @@ def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
     names = tuple(name for name in arguments if name.startswith("_"))
     declared = tool.input_schema.get("properties") if names else None
     return tuple(name for name in names if not isinstance(declared, Mapping) or name not in declared)
+
+
+def _has_hidden_key(tool: Tool) -> bool:
+    return tool.idempotency_key is not None and tool.idempotency_key.startswith("_")
 
 
 def _failure(tool: Tool, errors: Sequence[str]) -> ToolResult:
