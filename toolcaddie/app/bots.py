@@ -5,7 +5,7 @@ Tools are made before the runtime that runs them, so `BotsOnDemand` stands for t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.bots.compacting import Compacting
@@ -13,6 +13,7 @@ from toolcaddie.bots.requests import Recall, nothing_recalled
 from toolcaddie.bots.talking import Talk
 from toolcaddie.bots.waiting import Continuing, Waiting
 from toolcaddie.bots.working import Worker
+from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotCard, BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
@@ -21,9 +22,13 @@ from toolcaddie.runtime import Runtime
 
 
 class BotsOnDemand:
-    """Implements `ports.BotRunner` for tools, which are made before there is a runtime."""
+    """Implements `ports.BotRunner` for tools, which are made before there is a runtime.
 
-    def __init__(self) -> None:
+    `bots`: those of the settings. Until there is a runner, their cards name no tools.
+    """
+
+    def __init__(self, bots: Mapping[str, Bot]) -> None:
+        self._bots = bots
         self._runner: BotRunner | None = None
 
     def bind(self, runner: BotRunner) -> None:
@@ -31,7 +36,13 @@ class BotsOnDemand:
         self._runner = runner
 
     def cards(self, asker: Principal, tools: Sequence[str] | None = None) -> Sequence[BotCard]:
-        return self._bound.cards(asker, tools)
+        if self._runner is not None:
+            return self._runner.cards(asker, tools)
+        return [
+            BotCard(name=name, description=bot.description, skills=bot.skills)
+            for name, bot in self._bots.items()
+            if name != asker.bot
+        ]
 
     async def answer(self, work: BotWork) -> BotAnswer:
         return await self._bound.answer(work)

@@ -52,6 +52,7 @@ def request_of(work: BotWork, history: History, recalled: Recalled, *, durable: 
         mode=work.mode,
         inherited=_with_taint(work.inherited, history),
         run_id=work.id,
+        injected=_injected(work),
         recalled=recalled.was_searched,
         durable=durable,
     )
@@ -60,6 +61,14 @@ def request_of(work: BotWork, history: History, recalled: Recalled, *, durable: 
 def shown_message(work: BotWork) -> str:
     """Returns the text of a message as it is stored in its chat."""
     return text_of(work.message) or "[a message without text]"
+
+
+def _injected(work: BotWork) -> dict[str, str]:
+    """Returns the arguments that every call of the run is given: the bot, and the chat of a channel in which it takes place."""
+    injected = {"_botId": work.principal.bot or ""}
+    if work.reply_to is not None:
+        injected["_chatId"] = f"{work.reply_to.channel}:{work.reply_to.chat}"
+    return injected
 
 
 def _with_taint(inherited: Inherited, history: History) -> Inherited:
