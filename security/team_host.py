@@ -21,7 +21,8 @@ from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatK
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import ModelRequest
-from toolcaddie.core.run import RunContext, RunResult
+from toolcaddie.core.run import RunContext, RunRequest, RunResult
+from toolcaddie.core.tool import Tool
 from toolcaddie.parts import Parts
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.memory import MemoryStore
@@ -91,6 +92,10 @@ class ProcessQueue:
         self._tasks[work_id].cancel()
         await asyncio.wait({self._tasks[work_id]})
 
+    def running(self) -> Sequence[str]:
+        """Returns the ids of the work that goes on."""
+        return [work_id for work_id, task in self._tasks.items() if not task.done()]
+
     async def close(self) -> None:
         """Cancels all work."""
         for work_id in self._tasks:
@@ -103,17 +108,27 @@ class LateRunner:
     def __init__(self) -> None:
         self.runner: Runner | None = None
         self.works: list[BotWork] = []
+        self.crash_after: type[BaseException] | None = None
+        """Raised once, in place of the next answer, as if the process of the asker had ended."""
 
     def cards(self, asker: Principal, tools: Sequence[str] | None = None) -> Sequence[BotCard]:
         return self._made.cards(asker, tools)
 
     async def answer(self, work: BotWork) -> BotAnswer:
         self.works.append(work)
-        return await self._made.answer(work)
+        answer = await self._made.answer(work)
+        if self.crash_after is not None:
+            crash, self.crash_after = self.crash_after, None
+            raise crash
+        return answer
 
     async def begin(self, work: BotWork) -> None:
         self.works.append(work)
         await self._made.begin(work)
+
+    @property
+    def bots(self) -> Mapping[str, Bot]:
+        return self._made.bots
 
     @property
     def _made(self) -> Runner:
@@ -138,6 +153,12 @@ class Host:
     queue: ProcessQueue
     requests: list[tuple[str, ModelRequest]] = field(default_factory=list)
     """Every request to the model, with the bot that made it."""
+
+    def tools(self) -> Mapping[str, Tool]:
+        """Returns the tools of the first bot, by name."""
+        bot = next(iter(self.bots.bots), None)
+        view = self.runtime.view(RunRequest(messages=(), principal=Principal(bot=bot)))
+        return {each.name: each for each in view}
 
     async def ask(self, bot: str, text: str, *, person: str = "ann", **options: Any) -> RunResult:
         """Returns the result of a run of a bot for a person."""

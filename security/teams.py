@@ -111,13 +111,13 @@ class World:
 
 def world(chance: random.Random) -> World:
     """Returns random settings."""
-    names = [f"bot{number}" for number in range(chance.randint(2, 6))]
+    names = [f"bot{number}" for number in range(chance.randint(2, 7))]
     return World(
         bots={name: _bot(chance) for name in names},
         limits=Limits(
-            rounds=chance.choice([3, 5]),
-            calls=chance.choice([2, 5, 12, 30]),
-            tokens=chance.choice([None, 600, 3_000]),
+            rounds=chance.choice([5, 10]),
+            calls=chance.choice([3, 6, 12, 30]),
+            tokens=chance.choice([None, None, 800, 4_000]),
             seconds=60.0,
         ),
         preset=chance.choice(["default", "multibot", "compact"]),
@@ -205,7 +205,7 @@ def _answer(chance: random.Random, drawn: World, tree: Tree, request: ModelReque
     if chance.random() < 0.01:
         raise ProviderError("the model is down")
     tree.answers += 1
-    if chance.random() < 0.12 or len(request.messages) > 40:
+    if chance.random() < 0.08 or len(request.messages) > 40:
         return say("that is all")
     wanted = [_wanted(chance, drawn) for _ in range(chance.randint(1, 3))]
     offered = json.dumps(list(request.tools))
@@ -217,7 +217,7 @@ def _wanted(chance: random.Random, drawn: World) -> tuple[str, dict[str, Any]]:
     if chance.random() < 0.45:
         return chance.choice(_POOL), {}
     route = chance.choice(ROUTES)
-    bot = chance.choice([*drawn.bots, *drawn.bots, *_STRANGERS])
+    bot = chance.choice([*drawn.bots, *drawn.bots, *drawn.bots, *_STRANGERS])
     return route.call(bot, f"{route.name}: go on")
 
 
@@ -227,7 +227,7 @@ def _wrapped(chance: random.Random, wanted: tuple[str, dict[str, Any]], offered:
     if '"run_program"' in offered and chance.random() < 0.5:
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         return "run_program", {"code": f"print(await {name}({given}))"}
-    if chance.random() < 0.2:
+    if chance.random() < (0.8 if '"execute_tool"' in offered else 0.1):
         return "execute_tool", {"name": name, "arguments": json.dumps(arguments)}
     return wanted
 
