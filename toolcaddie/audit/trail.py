@@ -210,6 +210,7 @@ def _run_started(event: RunStarted) -> Data:
         "message": _text(event.message),
         "catalog_version": event.catalog_version,
         "catalog_size": event.catalog_size,
+        **({"conversation": event.conversation} if event.conversation else {}),
         **({"history": history} if history else {}),
     }
 

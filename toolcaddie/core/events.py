@@ -31,6 +31,8 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     catalog_size: int
     history: tuple[Message, ...] = ()
     """Earlier messages that selection reads."""
+    conversation: str = ""
+    """Digest that all runs of a conversation share; empty: the request belongs to none."""
 
 
 class RequestClassified(Struct, frozen=True, kw_only=True):

@@ -120,6 +120,8 @@ class RecordedRun:
     sought: tuple[ToolSearch, ...] = ()
     """The model's searches for more tools."""
     called: tuple[RecordedCall, ...] = ()
+    conversation: str = ""
+    """Digest of the conversation; empty: an older version recorded the run, or it belongs to no conversation."""
     group: str = ""
     """Equal for the runs of one conversation, as far as the trail shows that they belong together."""
 
@@ -136,6 +138,11 @@ class RecordedRun:
     def used(self) -> tuple[str, ...]:
         """Names of the called tools that exist, each once, in the order of their first calls."""
         return tuple(dict.fromkeys(call.name for call in self.called if call.error != "unknown_tool"))
+
+    @property
+    def expansions(self) -> int:
+        """Number of searches that added tools to the run."""
+        return sum(bool(search.added) for search in self.sought)
 
     @property
     def missed(self) -> tuple[str, ...]:
@@ -201,6 +208,7 @@ class _StartRow(msgspec.Struct):
     preset: str = ""
     catalog_version: str = ""
     catalog_size: int = 0
+    conversation: str = ""
     history: tuple[_HistoryRow, ...] = ()
 
 
@@ -311,6 +319,7 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
         cut=bool(_CUT_MARK.search(start.message)) or any(message.characters for message in start.history),
         catalog_version=start.catalog_version,
         catalog_size=start.catalog_size,
+        conversation=start.conversation,
         selected=tuple(tool.name for tool in selection.tools),
         core=frozenset(tool.name for tool in selection.tools if tool.core),
         category_of={tool.name: tool.category for tool in selection.tools},

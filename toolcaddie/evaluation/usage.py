@@ -120,6 +120,20 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationUse:
+    """How often models had to add tools to their conversations. More than once in a conversation suggests wrong selections."""
+
+    conversations: int = 0
+    """Number of conversations. A run that belongs to none counts as one of its own."""
+    mean: float = 0.0
+    """Expansions (searches that added tools) per conversation."""
+    most: int = 0
+    """The largest number of expansions in a conversation."""
+    several: float = 0.0
+    """Share of the conversations with more than one expansion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """The use of a catalog over all runs that were read."""
 
@@ -132,6 +146,7 @@ class Usage:
     """Start of the newest run, in seconds since the epoch; None: there are no runs."""
     no_match: int
     """Number of runs in which nothing matched the request."""
+    expansions: ConversationUse
     categories: tuple[CategoryUse, ...]
     """Categories, the most called first."""
     tools: tuple[ToolUse, ...]
@@ -159,6 +174,7 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
         since=min((run.started for run in runs), default=None),
         until=max((run.started for run in runs), default=None),
         no_match=sum(run.no_match for run in runs),
+        expansions=_conversation_use(runs),
         categories=categories,
         tools=tools,
         never_called=tuple(use.name for use in wasted if use.name not in called_names),
@@ -174,6 +190,22 @@ def selects_nothing(run: RecordedRun) -> bool:
     then finds its tools itself, so a call of a tool that was not selected is no miss."""
     preset = PRESETS.get(run.preset)
     return preset is not None and preset.exposure == "compact"
+
+
+def _conversation_use(runs: Iterable[RecordedRun]) -> ConversationUse:
+    """Returns the expansions per conversation. Runs of older versions, whose rows name no conversation, are joined by their
+    messages."""
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts[run.conversation or run.group or run.run_id] += run.expansions
+    if not counts:
+        return ConversationUse()
+    return ConversationUse(
+        conversations=len(counts),
+        mean=counts.total() / len(counts),
+        most=max(counts.values()),
+        several=sum(count > 1 for count in counts.values()) / len(counts),
+    )
 
 
 CategoryOf = Mapping[str, str | None]

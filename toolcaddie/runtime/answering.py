@@ -21,7 +21,7 @@ from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
-from toolcaddie.runtime.contexts import context_of
+from toolcaddie.runtime.contexts import context_of, conversation_digest
 from toolcaddie.runtime.conversations import Conversation, Conversations
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending, storable
@@ -161,6 +161,7 @@ def started(request: RunRequest, context: RunContext, preset: Preset) -> RunStar
         history=() if current is None else tuple(messages[max(0, current - window) : current]),
         catalog_version=context.view.catalog.version,
         catalog_size=len(context.view),
+        conversation=conversation_digest(request),
     )
 
 

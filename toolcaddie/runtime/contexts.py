@@ -32,10 +32,24 @@ def context_of(request: RunRequest, view: View, model: str, dependencies: Depend
     )
 
 
+def conversation_digest(request: RunRequest) -> str:
+    """Returns a digest of the conversation of a request, for the record of its run; empty: there is no conversation.
+
+    A conversation that its client only sends again has no name. It is known by its messages up to the first one of the user, so
+    two conversations of one person with one bot that begin with the same words count as one.
+    """
+    name = request.conversation_name or request.cache_key
+    return _digest(*request.principal.owner, request.principal.bot or "", name)[:16] if name else ""
+
+
 def _cache_key(request: RunRequest) -> str:
     """Returns the key by which a provider sends requests of one conversation to the same prompt cache; empty: there is none. A
     key of the caller's own is among the request's parameters and is used instead."""
     name = request.cache_key or (request.conversation if isinstance(request.conversation, str) else "")
     if "prompt_cache_key" in request.params or not name:
         return ""
-    return hashlib.sha256("\n".join((*request.principal.owner, name)).encode()).hexdigest()[:32]
+    return _digest(*request.principal.owner, name)[:32]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

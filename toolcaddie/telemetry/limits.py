@@ -10,6 +10,9 @@ LABEL_LIMIT = 500
 MOST_RUNS = 10_000
 """Largest number of active runs whose state a sink holds."""
 
+MOST_CONVERSATIONS = 50_000
+"""Largest number of conversations whose expansions a sink counts. A conversation that was dropped counts as a new one."""
+
 _LABEL_LENGTH = 200
 """Largest number of characters of a label value."""
 

@@ -32,7 +32,7 @@ from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunState
 from toolcaddie.core.usage import Usage
 from toolcaddie.parts import Parts
-from toolcaddie.telemetry.limits import MOST_RUNS, Labels
+from toolcaddie.telemetry.limits import MOST_CONVERSATIONS, MOST_RUNS, Labels
 from toolcaddie.util.bounded import Bounded
 
 # Upper bounds of the buckets of histograms.
@@ -40,6 +40,8 @@ _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _SHORT_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
 _COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 75)
 _TOOLS = (0, 5, 8, 16, 24, 32, 48, 64, 96, 128, 256)
+
+_EXPANSIONS = (0, 1, 2, 3, 5)
 
 _RESUMED = "resumed"
 """Label `preset` of a run whose start this sink has not seen, because the run started in another process or before a pause."""
@@ -50,6 +52,8 @@ class PrometheusSink:
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._runs = Bounded[str, _RunNumbers](MOST_RUNS)
+        self._expansions = Bounded[str, int](MOST_CONVERSATIONS)
+        """Conversation -> its expansions so far."""
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
         self._receivers: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
@@ -105,7 +109,12 @@ class PrometheusSink:
         self.expansions = histogram(
             "run_expansions",
             "Uses of request_more_tools in a run; more than one suggests a wrong selection.",
-            (0, 1, 2, 3, 5),
+            _EXPANSIONS,
+        )
+        self.conversations = counter(
+            "conversations",
+            "Conversations in which the model has added tools at least this many times.",
+            "expansions_at_least",
         )
         self.classifications = counter("classifications", "Outcomes of the classifier, which names categories.", "how")
         self.selection_seconds = histogram("selection_seconds", "Time to select tools.", _SHORT_SECONDS)
@@ -138,7 +147,10 @@ class PrometheusSink:
             measure(event)
 
     def _started(self, event: RunStarted) -> None:
-        self._runs.put(event.run_id, _RunNumbers(preset=event.preset))
+        self._runs.put(event.run_id, _RunNumbers(preset=event.preset, conversation=event.conversation))
+        if event.conversation and event.conversation not in self._expansions:
+            self._expansions.put(event.conversation, 0)
+            self.conversations.labels("0").inc()
 
     def _classified(self, event: RequestClassified) -> None:
         classification = event.classification
@@ -202,8 +214,14 @@ class PrometheusSink:
         self.meta_calls.labels(event.call.name).inc()
         self.tools_added.inc(len(event.added))
         numbers = self._runs.get(event.run_id)
-        if numbers is not None and event.call.name == REQUEST_MORE_TOOLS:
-            numbers.expansions += 1
+        if numbers is None:
+            return
+        numbers.expansions += event.call.name == REQUEST_MORE_TOOLS
+        if event.added and numbers.conversation:
+            count = (self._expansions.get(numbers.conversation) or 0) + 1
+            self._expansions.put(numbers.conversation, count)
+            if count in _EXPANSIONS:
+                self.conversations.labels(str(count)).inc()
 
     def _decided(self, event: CallDecided) -> None:
         self.decisions.labels(event.decision.verdict).inc()
@@ -240,6 +258,7 @@ class _RunNumbers:
     """Numbers of one run."""
 
     preset: str
+    conversation: str = ""
     provider: str = ""
     """The provider that was asked last."""
     expansions: int = 0

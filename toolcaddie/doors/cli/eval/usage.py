@@ -88,6 +88,11 @@ def _print(result: Usage, catalog: Catalog | None, *, support: int, show_all: bo
         f"{counted(result.runs, 'run')} from {local_time(result.since)} to {local_time(result.until)}; "
         f"{result.with_calls:,} called a tool; in {result.no_match:,} nothing matched"
     )
+    expansions = result.expansions
+    echo(
+        f"{counted(expansions.conversations, 'conversation')}: {expansions.mean:.2f} expansions each "
+        f"(searches that added tools), most {expansions.most}; {expansions.several:.0%} with more than one"
+    )
     if result.categories:
         echo()
         rows = [
