@@ -145,3 +145,11 @@ def test_a_key_with_a_bot_that_the_settings_do_not_know_is_told_what_the_bot_cou
     made = toolcaddie("keys", "add", "laptop", "--bot", "nobot")
     assert made.exit_code == 0
     assert "no table [bots], so 'nobot' counts only for rules of the policy and the scope of tools" in made.stderr
+
+
+def test_a_bots_model_of_another_provider_is_refused_at_start(toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text('model = "practice"\n[bots.desk]\nmodel = "anthropic:claude-sonnet-5-5"\n')
+    said = toolcaddie.refused("run", "hi", "--bot", "desk")
+    assert (
+        "bots.desk.model: 'anthropic:claude-sonnet-5-5' is a model of anthropic, but this server asks practice" in said
+    )

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.informing import webhooks_of
-from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
+from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
@@ -105,6 +105,7 @@ async def assembled(
     reloading = Reloading(source, settings, registry, parts)
     requests = logged_requests(settings)
     provider = provider_of(settings, registry, parts)
+    check_bot_models(settings, registry)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
         await database.events.check()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from toolcaddie.app.settings import FallbackSettings, Settings
 from toolcaddie.core.errors import ConfigError, ProviderAuthError
 from toolcaddie.parts import Parts, Secrets
@@ -143,6 +145,21 @@ def provider_of(settings: Settings, registry: Registry | None = None, parts: Par
         f"{name}:{model}", api_key=key, base_url=upstream.url, config=config, registry=registry, parts=parts
     )
     return entry.provider
+
+
+def check_bot_models(settings: Settings, registry: Registry | None = None) -> None:
+    """Raises `ConfigError` for a bot whose model belongs to another provider than the one that is asked, because it would be
+    asked for a model that it does not have."""
+    asked = asked_of(settings, registry)[0]
+    for name, bot in settings.bots.items():
+        if not bot.model:
+            continue
+        owner = asked_of(replace(settings, model=bot.model), registry)[0]
+        if owner != asked:
+            raise ConfigError(
+                f"bots.{name}.model: {bot.model!r} is a model of {owner}, but this server asks {asked}; name a model of "
+                f"{asked}, or change model or upstream.provider"
+            )
 
 
 def fallbacks_of(settings: Settings, registry: Registry | None = None, parts: Parts | None = None) -> Sequence[Entry]:

@@ -126,6 +126,10 @@ class Bots:
         """Returns the settings of the principal's bot; None: there are none."""
         return None if principal.bot is None else self._bots.get(principal.bot)
 
+    def model_of(self, principal: Principal) -> str | None:
+        """Returns the model of the principal's bot; None: it has none of its own."""
+        return None if (bot := self.of(principal)) is None else bot.model
+
     @property
     def all(self) -> Mapping[str, Bot]:
         """The configured bots by name, in the order of the settings."""

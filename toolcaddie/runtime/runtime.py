@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from toolcaddie.control.bots import Bot
 from toolcaddie.control.results.cache import CacheStatistics
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.capabilities import Prices
@@ -241,6 +242,11 @@ class Runtime(Assembly):
         """Returns the selector and the preset of requests that name none, and the function that makes a query of a request. For
         measurements of selection."""
         return self._looking.finder(view)
+
+    @property
+    def bots(self) -> Mapping[str, Bot]:
+        """The configured bots by name."""
+        return self._bots.all
 
     @property
     def default_model(self) -> str:

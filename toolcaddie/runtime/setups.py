@@ -125,9 +125,10 @@ class Setups:
         return capabilities_for(entry, self._models.capabilities).prices
 
     def model_of(self, request: RunRequest) -> str:
-        """Returns the model of a request by the provider's own name for it. A request may also name the model as
-        `provider:model`."""
-        return (request.model or self._model).removeprefix(f"{self._models.provider.name}:")
+        """Returns the model of a request by the provider's own name for it: the one that the request names, that of its bot, or
+        the default one. Each may be written as `provider:model`."""
+        model = request.model or self._bots.model_of(request.principal) or self._model
+        return model.removeprefix(f"{self._models.provider.name}:")
 
     def _setup(self, name: str | None, capabilities: Capabilities) -> Setup:
         """Makes the setup of a preset (None: the default one) for models with these capabilities."""

@@ -22,6 +22,7 @@ from toolcaddie.doors.gateway.approval_pages import ApprovalPages
 from toolcaddie.doors.gateway.authored_pages import AuthoredPages
 from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.bodies import Bodies
+from toolcaddie.doors.gateway.bots import BotModels
 from toolcaddie.doors.gateway.counting import CountHandler, InputTokensHandler
 from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
@@ -111,8 +112,10 @@ def create_app(
         "toolcaddie_gateway_requests", "Requests to models: forwarded, or run", ["way"], registry=parts.registry
     )
     limiter = Limiter(parts.meter, parts.runtime, defaults=parts.key_limits, clock=clock)
+    bots = BotModels(parts.runtime, settings.aliases.get(settings.default_model, settings.default_model))
     serving = Serving(
         runtime=parts.runtime,
+        bots=bots,
         limiter=limiter,
         event_log=parts.event_log,
         once=Once(parts.documents, parts.event_log, idempotency, problem_for),
@@ -133,6 +136,7 @@ def create_app(
         parts.runtime,
         writable,
         metrics or parts.registry,
+        bots=bots,
         onward=onward,
         key_headers=every_key_header,
         bounds=bounds,
@@ -150,6 +154,7 @@ def create_app(
         key_headers=every_key_header,
         passed=settings.passed,
         aliases=settings.aliases,
+        bots=bots,
         limiter=limiter,
     )
 

@@ -66,7 +66,10 @@ class Counting(ModelHandler):
         )
         definitions = self._runtime.preview(request)[1].definitions
         if self._forwarder is not None:
-            body = msgspec.json.encode({**envelope.fields, "tools": self._forms_of(definitions)})
+            fields: dict[str, Any] = {**envelope.fields, "model": request.model}
+            if definitions or envelope.has_tools:
+                fields["tools"] = self._forms_of(definitions)
+            body = msgspec.json.encode(fields)
             await self._forward(self._forwarder, exchange, body, headers, envelope)
             return
         size = sum(len(_encoded(definition)) for definition in definitions)

@@ -30,6 +30,7 @@ from toolcaddie.doors.gateway.access import key_headers
 from toolcaddie.doors.gateway.aliases import with_model
 from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
 from toolcaddie.doors.gateway.bodies import Bodies, Share
+from toolcaddie.doors.gateway.bots import PREFIX, BotModels, without_model
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
@@ -64,6 +65,7 @@ class Serving:
     """
 
     runtime: Runtime
+    bots: BotModels
     limiter: Limiter
     event_log: EventLog
     once: Once
@@ -112,6 +114,7 @@ class ModelHandler:
         self._forward_path = wire.upstream_path
         self._aliases = serving.aliases
         self._default_model = serving.default_model
+        self._bots = serving.bots
         self._pinned = serving.pinned
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
@@ -136,12 +139,14 @@ class ModelHandler:
         envelope = await aside(open_envelope) if large else open_envelope()
         if (renamed := with_model(envelope, self._aliases, self._default_model)) is not None:
             envelope, body = renamed
+        caller = self._bots.caller_of(envelope, caller)
         opened = await self._opened(exchange, envelope, caller)
         if opened is not envelope:
             envelope, body = opened, msgspec.json.encode(opened.fields)
         account = None
         if self._spends:
-            account = await self._limiter.admit(exchange, caller.key, envelope.fields, size=len(body))
+            fields = self._bots.priced(envelope) if caller.by_bot else envelope.fields
+            account = await self._limiter.admit(exchange, caller.key, fields, size=len(body))
         if account is None:
             await self._admitted(exchange, envelope, body, share, caller)
             return
@@ -157,7 +162,7 @@ class ModelHandler:
     ) -> None:
         """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
-        if self._forwarder is not None and self._forwards(exchange, envelope, caller):
+        if self._forwarder is not None and not caller.by_bot and self._forwards(exchange, envelope, caller):
             share.give()
             self._forward_counter.inc()
             headers = self._headers(exchange, keyed=keyed, once=True)
@@ -328,7 +333,7 @@ class ModelHandler:
         request = RunRequest(
             messages=restored.messages,
             principal=principal,
-            model=door_request.model,
+            model=self._bots.model_of(door_request.model),
             client_tools=tools.tools,
             use_catalog=use_catalog,
             tool_choice=door_request.tool_choice,
@@ -376,7 +381,7 @@ class ModelHandler:
         head = self._head(exchange, door_request, request.run_id or "", envelope)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
-        reply = reply_of(result, self._wire)
+        reply = self._reply_of(result, door_request)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
         headers |= _claim_headers(result)
@@ -421,7 +426,7 @@ class ModelHandler:
                         await exchange.start(200, STREAM_HEADERS | _report_headers(run_id, selection, sent_count))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
-        reply = reply_of(result, self._wire)
+        reply = self._reply_of(result, door_request)
         shown = bool(reply.message.native) and deltas.passed_events
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
@@ -432,6 +437,11 @@ class ModelHandler:
         ending += writer.end(reply)
         await self._answered(exchange, envelope, request.principal, writer)
         await exchange.write(ending, more=False)
+
+    def _reply_of(self, result: RunResult, door_request: DoorRequest) -> ModelReply:
+        """Returns the reply that the answer is written from."""
+        reply = reply_of(result, self._wire)
+        return without_model(reply) if door_request.model.startswith(PREFIX) else reply
 
     def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
         return AnswerHead(

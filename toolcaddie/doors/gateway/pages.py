@@ -5,7 +5,7 @@ The upstream is the model's API behind the gateway. A wire is the format of an A
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -15,6 +15,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from toolcaddie.control.people import is_named
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import ProviderProtocolError, ToolcaddieError
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.doors.gateway.bots import BotModels
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, upstream_headers, upstream_status
 from toolcaddie.doors.gateway.problems import RefusedError, problem
@@ -41,6 +43,7 @@ class Pages:
         writable: Writable,
         registry: CollectorRegistry,
         *,
+        bots: BotModels,
         onward: Onward,
         key_headers: Collection[bytes],
         bounds: Bounds,
@@ -49,6 +52,7 @@ class Pages:
         self._runtime = runtime
         self._writable = writable
         self._registry = registry
+        self._bots = bots
         self._onward = onward
         self._key_headers = key_headers
         self._bounds = bounds
@@ -64,18 +68,21 @@ class Pages:
         )
 
     async def _models(self, exchange: Exchange, caller: Caller) -> None:
-        """Answers with the list of models in OpenAI's format. A client that sends its own key for the upstream gets the list that
-        the upstream returns for this key."""
+        """Answers with the list of models in OpenAI's format, and the bots that the caller may ask. A client that sends its own
+        key for the upstream gets the list that the upstream returns for this key."""
+        bots = self._bots.entries(caller.principal)
         headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True, key_headers=self._key_headers)
         provider = self._runtime.provider
         same_list = wire_of(provider) == chat.WIRE.name
         if self._onward.key_header in headers and same_list and isinstance(provider, Forwarder):
-            await self._forwarded_models(provider, exchange, headers)
+            await self._forwarded_models(provider, exchange, headers, bots)
             return
-        await _answer_json(exchange, {"object": "list", "data": list(await provider.models())})
+        await _answer_json(exchange, {"object": "list", "data": [*bots, *await provider.models()]})
 
-    async def _forwarded_models(self, provider: Forwarder, exchange: Exchange, headers: Mapping[str, str]) -> None:
-        """Answers with the upstream's list of models, unchanged."""
+    async def _forwarded_models(
+        self, provider: Forwarder, exchange: Exchange, headers: Mapping[str, str], bots: Sequence[JsonObject]
+    ) -> None:
+        """Answers with the bots and the upstream's list of models, which is unchanged if there are no bots."""
         response = await provider.forward("GET", chat.WIRE.models_path, None, headers)
         try:
             body = b""
@@ -88,6 +95,7 @@ class Pages:
             raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
         finally:
             response.close()
+        body = _with_bots(body, bots) if bots else body
         kind = dict(upstream_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
         await exchange.answer(upstream_status(response), body, {"content-type": kind})
 
@@ -115,6 +123,17 @@ class Pages:
             await _answer_json(exchange, {"status": "not ready", "reason": str(error)}, status=503)
             return
         await _answer_json(exchange, {"status": "ready", "provider": self._runtime.provider.name})
+
+
+def _with_bots(body: bytes, bots: Sequence[JsonObject]) -> bytes:
+    """Returns a list of models with the bots in front; an error of the upstream unchanged."""
+    try:
+        models = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError):
+        return body
+    if not isinstance(models, dict) or not isinstance(models.get("data"), list):
+        return body
+    return msgspec.json.encode({**models, "data": [*bots, *models["data"]]})
 
 
 async def _answer_json(exchange: Exchange, value: Any, *, status: int = 200) -> None:

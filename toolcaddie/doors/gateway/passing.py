@@ -20,6 +20,7 @@ from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.aliases import with_model
 from toolcaddie.doors.gateway.bodies import Bodies
+from toolcaddie.doors.gateway.bots import BotModels
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.limiting import ACCOUNT, Account, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, pass_on
@@ -50,6 +51,7 @@ class Passing:
         key_headers: Collection[bytes],
         passed: Sequence[str] = (),
         aliases: Mapping[str, str],
+        bots: BotModels,
         limiter: Limiter,
     ) -> None:
         self._provider = provider
@@ -58,6 +60,7 @@ class Passing:
         self._bodies = bodies
         self._passed = [_entry(text) for text in passed]
         self._aliases = aliases
+        self._bots = bots
         self.key_headers = key_headers
 
     @property
@@ -106,8 +109,11 @@ class Passing:
             await exchange.refuse(self._missing(exchange))
 
     async def _model(self, exchange: Exchange, caller: Caller) -> None:
-        """Answers with one model: the upstream's own answer, or the entry of the list of models."""
+        """Answers with one model: a bot, the upstream's own answer, or the entry of the list of models."""
         model = self._aliases.get(exchange.part, exchange.part)
+        if (bot := self._bots.entry(model, caller.principal)) is not None:
+            await exchange.answer(200, msgspec.json.encode(bot), {})
+            return
         if isinstance(self._provider, Forwarder) and self._onward.wire in _OPENAI and _is_plain(exchange.path):
             await self._send("GET", exchange, caller, path=f"/models/{model}")
             return

@@ -40,10 +40,12 @@ _CHANNEL = "gateway"
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """The sender of a request. `principal`: the user, bot, role and tenant in whose name the request runs. `key`: the key of the
-    gateway that the client sent, which is not forwarded to the model's API; None: the gateway has no keys."""
+    gateway that the client sent, which is not forwarded to the model's API; None: the gateway has no keys. `by_bot`: True if the
+    request names the bot of the principal as its model."""
 
     principal: Principal
     key: ApiKey | None = None
+    by_bot: bool = False
 
     @property
     def keyed(self) -> bool:
