@@ -153,3 +153,19 @@ def test_a_bots_model_of_another_provider_is_refused_at_start(toolcaddie: Comman
     assert (
         "bots.desk.model: 'anthropic:claude-sonnet-5-5' is a model of anthropic, but this server asks practice" in said
     )
+
+
+def test_a_conversation_in_the_terminal_is_with_the_bot_that_is_named(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    with ScriptedUpstream([say("hello")] * 4) as upstream:
+        settings = f'[upstream]\nurl = "{upstream.base_url}"\n[bots.desk]\nmodel = "small"\n[bots.boss]\n'
+        Path("toolcaddie.toml").write_text(settings)
+        toolcaddie.ok("chat", "--bot", "desk", stdin="hi\n")
+        toolcaddie.ok("run", "hi", "--bot", "desk")
+        toolcaddie.ok("run", "hi", "--bot", "desk", "--model", "large")
+        toolcaddie.ok("run", "hi", "--bot", "boss", "--model", "large")
+        assert "name the model to ask" in toolcaddie("run", "hi", "--bot", "boss").stderr
+    assert [body["model"] for body in upstream.bodies] == ["small", "small", "large", "large"]
+    assert '"bot": "boss"' in toolcaddie.ok("trail", "last", "--json")

@@ -26,6 +26,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import (
     RunWaits,
     answer,
+    flagged_model,
     note_warnings,
     opened,
     questions_of,
@@ -64,7 +65,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         note_warnings(settings)
     with opened(settings) as (runner, parts):
         require_model(parts)
-        chat = _Chat(runner, parts, as_json=as_json)
+        chat = _Chat(runner, parts, model=flagged_model(parts, flags["model"]), as_json=as_json)
         chat.converse()
     if chat.failures and not sys.stdin.isatty():
         raise click.exceptions.Exit(FAILED)
@@ -74,8 +75,9 @@ class _Chat:
     """One conversation. Its runs are executed by `runner`. Input is read between two runs, never during a run, so that Ctrl-C
     stops the current run."""
 
-    def __init__(self, runner: asyncio.Runner, parts: Assembled, *, as_json: bool) -> None:
+    def __init__(self, runner: asyncio.Runner, parts: Assembled, *, model: str | None, as_json: bool) -> None:
         self._runner = runner
+        self._model = model
         self._parts = parts
         self._json = as_json
         self._questions = questions_of(as_json=as_json)
@@ -87,9 +89,10 @@ class _Chat:
         """Answers each line of the input, until `/quit` or the end of the input."""
         if sys.stdin.isatty() and not self._json:
             model_note = " (the practice model: rules, offline)" if self._parts.practice else ""
-            note(
-                f"{len(self._parts.runtime.source.snapshot())} tools, {self._parts.provider.name}{model_note}\n{_HELP}"
-            )
+            tools = len(self._parts.runtime.view(RunRequest(messages=())))
+            bot = self._parts.settings.default_bot
+            with_bot = f"{bot}: " if bot is not None else ""
+            note(f"{with_bot}{tools} tools, {self._parts.provider.name}{model_note}\n{_HELP}")
         for line in _lines():
             match line.split():
                 case []:
@@ -124,7 +127,10 @@ class _Chat:
         try:
             with steps:
                 request = RunRequest(
-                    messages=messages, conversation=self._conversation, principal=Principal(channel="chat")
+                    messages=messages,
+                    conversation=self._conversation,
+                    principal=Principal(channel="chat"),
+                    model=self._model,
                 )
                 result = answer(self._runner, self._parts, request, steps, self._questions)
         except KeyboardInterrupt:

@@ -66,6 +66,7 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
         opened(settings) as (runner, parts),
     ):
         require_model(parts)
+        request = replace(request, model=flagged_model(parts, flags["model"]))
         result = answer(runner, parts, request, steps, questions_of(as_json=as_json))
         degraded = parts.runtime.degraded
     print_result(result, steps.progress, degraded, as_json=as_json, live=live)
@@ -112,8 +113,15 @@ def note_warnings(settings: Settings) -> None:
 def require_model(parts: Assembled) -> None:
     """Raises `UsageError` if the settings name no model. The API of a provider requires a name. The gateway needs no such
     setting, because its clients name the model."""
-    if not parts.practice and not parts.runtime.model:
+    bot = parts.settings.bots.get(parts.settings.default_bot or "")
+    if not parts.practice and not parts.runtime.model and not (bot is not None and bot.model):
         raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
+
+
+def flagged_model(parts: Assembled, model: str | None) -> str | None:
+    """Returns the model of a command's requests if `--model` names one (`model`), also for a bot with a model of its own; None: the
+    bot's model answers, or that of the settings."""
+    return parts.runtime.model if model else None
 
 
 def questions_of(*, as_json: bool) -> Questions | None:
