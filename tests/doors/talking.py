@@ -1,0 +1,80 @@
+"""Channels on a real runtime for tests: bots that answer from a script, a database on disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolcaddie import Runtime
+from toolcaddie.app.settings.channels import ChannelSettings
+from toolcaddie.core.approval import Approval
+from toolcaddie.core.bots import BotAnswer, BotWork
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.run import RunResult
+from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.doors.channels.telegram import telegram
+from toolcaddie.parts import Parts, Secrets
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, say
+from toolcaddie.testing.telegram import ScriptedTelegram
+
+
+class Talk:
+    """Implements `ports.BotTalk` on a runtime: the same work is answered once, and a run that waits can be continued."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.works: list[BotWork] = []
+        self._runs: dict[str, str] = {}
+
+    async def answer(self, work: BotWork) -> BotAnswer:
+        self.works.append(work)
+        result = await self.runtime.run(work.message, principal=work.principal, conversation=work.chat)
+        self._runs[work.id] = result.run_id
+        return self._answer(work, result)
+
+    async def questions(self, run_id: str) -> Sequence[Approval]:
+        return await self.runtime.questions(self._runs[run_id])
+
+    async def decide(self, approval_id: str, *, approve: bool, by: Principal, reason: str = "") -> Approval:
+        approvals = self.runtime.approvals
+        return await approvals.answer(by.tenant, approval_id, approved=approve, by=by, reason=reason)
+
+    async def resume(self, work: BotWork) -> BotAnswer:
+        return self._answer(work, await self.runtime.resume(self._runs[work.id]))
+
+    def _answer(self, work: BotWork, result: RunResult) -> BotAnswer:
+        status = "pending" if result.status == "pending" else "completed"
+        return BotAnswer(run_id=work.id, status=status, text=result.text or "")
+
+
+def echo(request: ModelRequest) -> Any:
+    """Repeats the last message."""
+    return say(f"You said: {request.messages[-1].text}")
+
+
+@contextlib.asynccontextmanager
+async def talking(script: Callable[[ModelRequest], Any] | Sequence[Any] = echo, **options: Any) -> AsyncIterator[Talk]:
+    """A bot whose model answers from a script."""
+    async with Runtime(provider=ScriptedProvider(script), **options) as runtime:
+        yield Talk(runtime)
+
+
+def telegram_station(server: ScriptedTelegram, name: str = "tg", *, webhook_url: str = "", **settings: Any) -> Station:
+    parts = Parts(secrets=Secrets({"TELEGRAM_BOT_TOKEN": server.token}))
+    service = telegram(url=server.url, webhook_url=webhook_url, poll_seconds=5, parts=parts)
+    return Station(settings=ChannelSettings(name=name, **settings), type="telegram", service=service)
+
+
+@contextlib.asynccontextmanager
+async def running(stations: Sequence[Station], talk: Any, database: Path) -> AsyncIterator[Channels]:
+    """The channels over a database in a file, as soon as they lead."""
+    async with Database(f"sqlite:///{database}", lease=0.5) as opened:
+        channels = Channels(stations, talk, opened.store, look_seconds=0.05, waits=(0.01, 0.02))
+        async with channels:
+            await channels.until_leading()
+            yield channels

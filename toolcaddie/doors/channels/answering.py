@@ -1,0 +1,235 @@
+"""Answers the messages of chats: each is handed to the bot in its turn, and the answer is sent to the chat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from toolcaddie.core.bots import BotAnswer, BotWork
+from toolcaddie.core.channels import Incoming
+from toolcaddie.core.content import Block, Content, Text, shown_text
+from toolcaddie.core.errors import LimitExceededError, OutboundError, ProviderError, RequestError, ToolcaddieError
+from toolcaddie.doors.channels.histories import Histories
+from toolcaddie.doors.channels.journal import Entry, Journal, Letter, Lost
+from toolcaddie.doors.channels.outbox import Outbox, letter_of
+from toolcaddie.doors.channels.questions import (
+    Questions,
+    WaitingRun,
+    question_buttons,
+    question_chats,
+    question_text,
+)
+from toolcaddie.doors.channels.station import Station, shown_name
+from toolcaddie.ports import BotTalk
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+
+log = Logger(__name__)
+
+T = TypeVar("T")
+
+NOTHING_READABLE = "I can read texts and pictures, and your message has neither."
+EMPTY_ANSWER = "I have no answer to that."
+FAILED = "Something went wrong, so I have no answer. Please try again later."
+TOO_LONG = "This needed more than I may use for one answer, so I stopped. Please ask for less at once."
+NOT_POSSIBLE = "I cannot answer here at the moment. Please tell the person who looks after me."
+ASKED_OTHERS = "A call in this needs somebody else's approval. I have asked, and answer when it is decided."
+WAITS_IN_INBOX = "A call in this needs somebody else's approval. I answer when it is decided."
+
+
+class Answering:
+    """Answers messages and continues runs. `running` has the work of each chat that can be stopped."""
+
+    def __init__(
+        self, talk: BotTalk, journal: Journal, outbox: Outbox, questions: Questions, histories: Histories
+    ) -> None:
+        self._talk = talk
+        self._journal = journal
+        self._outbox = outbox
+        self._questions = questions
+        self._histories = histories
+        self._running: dict[str, tuple[str, asyncio.Task[BotAnswer]]] = {}
+        """The run of each chat, by its lane, and the id of the person whose message it answers."""
+
+    async def answer(self, station: Station, entry: Entry, owner: int) -> None:
+        """Answers a recorded message, or sends what is left of its answer."""
+        message = entry.row.incoming
+        try:
+            if entry.row.letter is None and message is not None:
+                text = await self._text(station, message, owner)
+                if text is None:
+                    await self._journal.finish(entry)
+                    return
+                entry = await self._journal.answer(entry, _reply(station, message, text))
+            await self._outbox.deliver(station, entry)
+        except Lost:
+            log.warning("channel_message_taken_over", channel=station.name)
+        except (ProviderError, RequestError):
+            return  # the outbox has logged it
+
+    async def say(self, station: Station, entry: Entry, text: str) -> None:
+        """Answers a recorded message with a text of the door itself."""
+        message = entry.row.incoming
+        assert message is not None
+        try:
+            entry = await self._journal.answer(entry, _reply(station, message, text))
+            await self._outbox.deliver(station, entry)
+        except Lost:
+            log.warning("channel_message_taken_over", channel=station.name)
+        except (ProviderError, RequestError):
+            return
+
+    def stop(self, station: Station, message: Incoming) -> str:
+        """Ends the run of a chat, and returns what became of it. In a group, only the person who asked can end it."""
+        person, task = self._running.get(station.lane(message.chat), ("", None))
+        if task is None:
+            return "There is nothing to stop."
+        if person != message.person:
+            return "Only the person who asked can stop this answer."
+        task.cancel()
+        return "Stopped."
+
+    async def proceed(self, station: Station, run: WaitingRun, owner: int) -> None:
+        """Continues a run whose questions are answered, and sends its answer to its chat."""
+        if not await self._questions.waits(run) or not await self._questions.is_answered(run):
+            return
+        text = await self._outcome(station, run.message, run.work, self._talk.resume(run.work), owner, run.times + 1)
+        try:
+            entry = None
+            if text is not None:
+                letter = _reply(station, run.message, text)
+                entry = await self._journal.write(station.name, f"{run.work.id}:{run.times + 1}", letter, owner=owner)
+            if await self._questions.waits(run):  # otherwise it has asked again
+                await self._questions.forget(run)
+            if entry is not None:
+                await self._outbox.deliver(station, entry)
+        except (ProviderError, RequestError):
+            return  # the outbox has logged it
+
+    async def _text(self, station: Station, message: Incoming, owner: int) -> str | None:
+        """Returns the answer of the bot; None: the run was stopped, and nothing is to be said."""
+        async with station.places, _busy(station, message):
+            try:
+                content = await _content(station, message)
+            except (ProviderError, OutboundError) as error:
+                log.warning("channel_picture_not_read", channel=station.name, error=str(error))
+                return f"I could not read the picture: {error}" if isinstance(error, OutboundError) else FAILED
+            if not content:
+                return NOTHING_READABLE
+            number = await self._histories.number(station.name, message.chat)
+            work = BotWork(
+                id=station.work_id(message),
+                principal=station.principal(message),
+                message=content,
+                chat=station.history(message.chat, group=message.group, number=number),
+                reply_to=station.address(message.chat),
+            )
+            return await self._outcome(station, message, work, self._talk.answer(work), owner, 0)
+
+    async def _outcome(
+        self,
+        station: Station,
+        message: Incoming,
+        work: BotWork,
+        answer: Awaitable[BotAnswer],
+        owner: int,
+        times: int,
+    ) -> str | None:
+        """Waits for the answer of the bot. Returns its text, or what went wrong in a plain sentence; None: it was stopped."""
+        try:
+            result = await self._stoppable(station.lane(message.chat), message.person, answer)
+            if result is None:
+                return None
+            if result.status == "pending":
+                run = WaitingRun(
+                    channel=station.name,
+                    work=replace(work, message=shown_text(work.message)),
+                    message=message,
+                    times=times,
+                )
+                return await self._ask(station, run, owner)
+            if result.status == "failed":
+                return FAILED
+            return result.text if result.text.strip() else EMPTY_ANSWER
+        except LimitExceededError:
+            return TOO_LONG
+        except RequestError as error:
+            log.error("channel_run_refused", channel=station.name, run_id=work.id, error=str(error))
+            return NOT_POSSIBLE
+        except ToolcaddieError as error:
+            log.error("channel_run_failed", channel=station.name, run_id=work.id, error=str(error))
+            return FAILED
+        except Exception:  # whatever the bot's code raises: the person is told, and the next message is answered
+            log.exception("channel_run_failed", channel=station.name, run_id=work.id)
+            return FAILED
+
+    async def _stoppable(self, lane: str, person: str, answer: Awaitable[T]) -> T | None:
+        """Waits for an answer that `/stop` can end. Returns None if it was ended."""
+        task = asyncio.ensure_future(answer)
+        self._running[lane] = (person, task)  # type: ignore[assignment]
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._running.pop(lane, None)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        return None if task.cancelled() else task.result()
+
+    async def _ask(self, station: Station, run: WaitingRun, owner: int) -> str:
+        """Asks people about the calls for which a run waits. Returns what the person who wrote is told."""
+        questions = await self._questions.remember(run)
+        chats = question_chats(station, run.message)
+        for approval in questions:
+            text = question_text(approval, asker=shown_name(run.message))
+            for chat in chats:
+                letter = replace(letter_of(station, chat, text), buttons=question_buttons(approval))
+                entry = await self._journal.write(station.name, f"{approval.id}:{chat}", letter, owner=owner)
+                if entry is None:
+                    continue
+                try:
+                    await self._outbox.deliver(station, entry)
+                except (ProviderError, RequestError) as error:
+                    log.error("channel_question_not_asked", channel=station.name, chat=chat, error=str(error))
+        return ASKED_OTHERS if chats else WAITS_IN_INBOX
+
+
+def _reply(station: Station, message: Incoming, text: str) -> Letter:
+    return letter_of(station, message.chat, text, handle=message.handle if message.group else "")
+
+
+async def _content(station: Station, message: Incoming) -> Content:
+    """Returns a message as the bot reads it. Raises `ProviderError` or `OutboundError` for a picture that cannot be had."""
+    text = message.text.strip()
+    if message.group and (text or message.pictures):
+        text = f"[{shown_name(message)}]: {text}"
+    pictures: Sequence[Block] = [await station.service.picture(reference) for reference in message.pictures]
+    if not pictures:
+        return text
+    return (*([Text(text=text)] if text else []), *pictures)
+
+
+@asynccontextmanager
+async def _busy(station: Station, message: Incoming) -> AsyncIterator[None]:
+    """Shows in the chat that the bot works, as long as it does."""
+    seconds = station.service.busy_seconds
+    if not seconds:
+        yield
+        return
+
+    async def show() -> None:
+        while True:
+            try:
+                await station.service.show_busy(message)
+            except ProviderError as error:  # nobody misses it
+                log.debug("channel_busy_not_shown", channel=station.name, error=str(error))
+            await asyncio.sleep(seconds)
+
+    task = asyncio.create_task(show())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})

@@ -1,0 +1,249 @@
+"""The channels of the settings while they run: `Channels`.
+
+    channels = Channels(stations, talk, store)
+    async with channels:                     # receives messages, and answers them
+        await channels.send(ChatAddress(channel="support", chat="123"), "Good morning!", key="greeting-1")
+
+Every process with the same database may send messages and take webhooks. One of them, the leading one, fetches messages and
+answers all; if it dies, another one continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from toolcaddie.core.bots import ChatAddress
+from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming
+from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, StorageError, ToolcaddieError
+from toolcaddie.doors.channels.admission import Admission
+from toolcaddie.doors.channels.answering import Answering
+from toolcaddie.doors.channels.dispatch import Dispatch
+from toolcaddie.doors.channels.histories import Histories
+from toolcaddie.doors.channels.inbox import Inbox
+from toolcaddie.doors.channels.journal import Entry, Journal
+from toolcaddie.doors.channels.leading import Leading
+from toolcaddie.doors.channels.outbox import MESSAGE_SECONDS, WAITS, Outbox, letter_of
+from toolcaddie.doors.channels.people import Pairings
+from toolcaddie.doors.channels.questions import Questions
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.ports import BotTalk, Store
+from toolcaddie.util.log import Logger
+from toolcaddie.util.suggest import did_you_mean
+
+log = Logger(__name__)
+
+_LISTEN_WAITS: Sequence[float] = (1.0, 2.0, 5.0, 15.0, 60.0)
+"""Seconds before a channel that failed is listened to again."""
+_STEADY_SECONDS = 60.0
+"""Time after which a failure counts as the first one again."""
+
+
+class Channels:
+    """All channels. Implements `ports.Messenger`.
+
+    `clock` returns the seconds since the epoch. `look_seconds`: time between two looks for messages that other processes have
+    taken. `waits`: seconds before each repetition of a message that failed.
+    """
+
+    def __init__(
+        self,
+        stations: Sequence[Station],
+        talk: BotTalk,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        look_seconds: float = 0.25,
+        waits: Sequence[float] = WAITS,
+    ) -> None:
+        self._stations: Mapping[str, Station] = {station.name: station for station in stations}
+        if len(self._stations) < len(stations):
+            raise ConfigError("two channels have the same name; give each [[channel]] a name of its own")
+        self._store = store
+        self._look_seconds = look_seconds
+        self._journal = Journal(store, clock)
+        self._outbox = Outbox(self._journal, waits)
+        self._admission = Admission(Pairings(store, clock))
+        self._leading = Leading(store, look_seconds=look_seconds)
+        self._histories, self._questions = Histories(store), Questions(store, talk)
+        self._answering = Answering(talk, self._journal, self._outbox, self._questions, self._histories)
+        self._dispatch: Dispatch | None = None
+        """None: another process leads."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leads = asyncio.Event()
+
+    async def __aenter__(self) -> Channels:
+        for station in self._stations.values():
+            await station.service.open(Inbox(station.name, self._take, self._store, lambda: self._owner))
+        self._start(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stops. Messages that are not answered yet are answered by the process that leads next."""
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for station in self._stations.values():
+            await station.service.close()
+
+    async def until_leading(self) -> None:
+        """Waits until this process is the leading one."""
+        await self._leads.wait()
+
+    # --- ports.Messenger
+
+    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+        """Sends a text to a chat, in several messages if it is long; the same key is sent once."""
+        station = self._station(address.channel)
+        if not await self._admission.may_write(station, address.chat):
+            raise RequestError(
+                f"the channel {address.channel!r} may not write to the chat {address.chat[:64]!r}; name it in allow or groups "
+                "of the channel, or pair the person",
+                param="chat",
+                code="chat_not_allowed",
+            )
+        station, text = self._as_sender(station, address.chat, text, sender)
+        letter = letter_of(station, address.chat, text)
+        if not letter.parts:
+            raise RequestError("the message is empty", param="text")
+        entry = await self._journal.write(station.name, key, letter, owner=await self._store.lease())
+        if entry is not None:
+            # A caller that is cancelled does not cancel the message, half of which may have been sent.
+            await asyncio.shield(self._start(self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)))
+
+    def is_group(self, address: ChatAddress) -> bool:
+        return address.chat in self._station(address.channel).settings.groups
+
+    # --- for the HTTP server and the command line
+
+    async def receive(self, name: str, request: ChannelRequest) -> ChannelReply | None:
+        """Passes a request to the channel of that name; None: there is none."""
+        station = self._stations.get(name)
+        return None if station is None else await station.service.receive(request)
+
+    async def facts(self, name: str) -> ChannelFacts:
+        """Asks a channel for the identity of its bot. Raises `RequestError` for an unknown channel, and `ProviderError`."""
+        return await self._station(name).service.facts()
+
+    # --- messages
+
+    async def _take(self, name: str, message: Incoming) -> None:
+        """Takes a message: see `ports.ChannelInbox.put`."""
+        station, dispatch = self._stations[name], self._dispatch
+        reaction = await self._admission.reaction(station, message)
+        if reaction == "pair":
+            await self._pair(station, message)
+        elif reaction == "answer":
+            owner = None if dispatch is None else dispatch.owner
+            entry = await self._journal.record(name, message, owner=owner)
+            if entry is not None and dispatch is not None:
+                dispatch.put(station, entry)
+
+    async def _pair(self, station: Station, message: Incoming) -> None:
+        """Sends a code to a stranger, without waiting for the service."""
+        text = await self._admission.pairing_text(station, message)
+        if text is None:
+            return
+        letter, number = letter_of(station, message.chat, text), await self._store.lease()
+        entry = await self._journal.write(station.name, f"pair:{message.key}", letter, owner=number)
+        if entry is not None:
+            self._start(self._deliver_code(station, entry))
+
+    async def _deliver_code(self, station: Station, entry: Entry) -> None:
+        with suppress(ProviderError, RequestError):  # the outbox logs it, and the stranger writes again
+            await self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)
+
+    def _as_sender(self, station: Station, chat: str, text: str, sender: str) -> tuple[Station, str]:
+        """Returns the channel and the text with which a bot speaks in a chat: through its own account, if it has one of the same
+        service there; otherwise through the account of another bot, with its name before the text."""
+        if not sender or sender == station.settings.bot:
+            return station, text
+        for own in self._stations.values():
+            if own.settings.bot == sender and own.type == station.type and chat in own.settings.groups:
+                return own, text
+        return station, f"{sender}: {text}"
+
+    # --- leading
+
+    @property
+    def _owner(self) -> int | None:
+        return None if self._dispatch is None else self._dispatch.owner
+
+    async def _run(self) -> None:
+        """Leads whenever no other process does."""
+        while True:
+            try:
+                await self._lead(await self._leading.begin())
+            except StorageError as error:
+                log.error("channels_interrupted", error=str(error))
+            await asyncio.sleep(self._look_seconds)
+
+    async def _lead(self, owner: int) -> None:
+        """Receives and answers messages until another process leads, or the database fails."""
+        stations = list(self._stations.values())
+        dispatch = Dispatch(
+            stations, self._journal, self._answering, self._questions, self._histories, self._store, owner
+        )
+        self._dispatch = dispatch
+        self._leads.set()
+        log.info("channels_running", channels=sorted(self._stations))
+        tasks = [asyncio.create_task(self._listen(station)) for station in stations]
+        tasks += [asyncio.create_task(dispatch.follow(self._look_seconds)), asyncio.create_task(self._watch(owner))]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
+        finally:
+            self._dispatch = None
+            self._leads.clear()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            await dispatch.close()
+            with suppress(StorageError):  # the next process notices it anyway
+                await self._leading.end(owner)
+
+    async def _watch(self, owner: int) -> None:
+        """Raises `StorageError` when another process leads."""
+        while await self._leading.holds(owner):  # noqa: ASYNC110  the database has no event for it
+            await asyncio.sleep(self._look_seconds)
+        raise StorageError("another process runs the channels now, because this one seemed to be gone")
+
+    async def _listen(self, station: Station) -> None:
+        """Listens to a channel, again after each failure. Raises `StorageError` if this process no longer leads."""
+        loop, failures = asyncio.get_running_loop(), 0
+        while True:
+            begun = loop.time()
+            try:
+                await station.service.listen()
+            except StorageError:
+                raise
+            except ToolcaddieError as error:
+                failures = 0 if loop.time() - begun > _STEADY_SECONDS else failures
+                wait = _LISTEN_WAITS[min(failures, len(_LISTEN_WAITS) - 1)]
+                log.error("channel_interrupted", channel=station.name, error=str(error), wait=wait)
+            except Exception:  # code of another package: the other channels go on
+                failures, wait = len(_LISTEN_WAITS), _LISTEN_WAITS[-1]
+                log.exception("channel_broke", channel=station.name, wait=wait)
+            else:
+                return
+            failures += 1
+            await asyncio.sleep(wait)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _station(self, name: str) -> Station:
+        if name not in self._stations:
+            raise RequestError(
+                f"there is no channel {name[:64]!r}; {did_you_mean(name, sorted(self._stations))}", param="channel"
+            )
+        return self._stations[name]

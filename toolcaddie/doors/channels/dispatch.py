@@ -1,0 +1,173 @@
+"""Puts the messages of the leading process into the queues of their chats, those included that other processes left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from toolcaddie.core.channels import Incoming
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.channels.answering import Answering
+from toolcaddie.doors.channels.commands import Command, help_text, read_command
+from toolcaddie.doors.channels.histories import Histories
+from toolcaddie.doors.channels.journal import Entry, Journal, Lost
+from toolcaddie.doors.channels.lanes import Job, Lanes
+from toolcaddie.doors.channels.questions import Questions, WaitingRun
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.ports import Store
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+_MOST_COMMANDS = 20
+"""The largest number of commands of one chat that wait."""
+_RUN_LOOKS = 20
+"""Number of looks for messages after which runs that wait are looked at, and messages of processes that died."""
+_LONGEST_ERROR = 300
+
+
+class Dispatch:
+    """The queues of one time of leading. `owner`: the number of this process's lease."""
+
+    def __init__(
+        self,
+        stations: Sequence[Station],
+        journal: Journal,
+        answering: Answering,
+        questions: Questions,
+        histories: Histories,
+        store: Store,
+        owner: int,
+    ) -> None:
+        self._stations = stations
+        self._journal = journal
+        self._answering = answering
+        self._questions = questions
+        self._histories = histories
+        self._store = store
+        self.owner = owner
+        self._lanes = {station.name: Lanes(most_waiting=station.settings.waiting) for station in stations}
+        self._commands = Lanes(most_waiting=_MOST_COMMANDS)
+        self._refused: set[str] = set()
+        """Lanes whose chat was told that too much is waiting."""
+
+    def put(self, station: Station, entry: Entry, *, always: bool = False) -> None:
+        """Puts a message for which this process is in charge. `always`: however much is waiting."""
+        message = entry.row.incoming
+        if message is None or entry.row.letter is not None:
+            chat = (
+                message.chat if message is not None else entry.row.letter.chat if entry.row.letter is not None else ""
+            )
+            self._lane(station, chat, lambda: self._answering.answer(station, entry, self.owner))
+            return
+        command = read_command(message.text)
+        if command is not None and command.name != "new":
+            known = command
+            # Commands do not wait for the answer that is being made.
+            self._commands.put(
+                station.lane(message.chat), lambda: self._obey(station, entry, message, known), always=always
+            )
+            return
+        lane = station.lane(message.chat)
+        job = (
+            (lambda: self._answering.answer(station, entry, self.owner))
+            if command is None
+            else (lambda: self._begin_conversation(station, entry, message))
+        )
+        if self._lanes[station.name].put(lane, job, always=always):
+            self._refused.discard(lane)
+        else:
+            self._refuse(station, entry, lane)
+
+    async def follow(self, look_seconds: float) -> None:
+        """Finds messages that other processes took or left behind, until it is cancelled or `StorageError` is raised."""
+        looks = 0
+        while True:
+            if looks % _RUN_LOOKS == 0:
+                await self._continue_all()
+            for station in self._stations:
+                for entry in await self._journal.handed(station.name):
+                    await self._claim(station, entry)
+            looks += 1
+            await asyncio.sleep(look_seconds)
+
+    async def close(self) -> None:
+        for lanes in (self._commands, *self._lanes.values()):
+            await lanes.close()
+
+    # --- what was left behind
+
+    async def _continue_all(self) -> None:
+        """Continues messages of processes that have died, and runs whose questions were answered elsewhere."""
+        alive: dict[int, bool] = {0: False, self.owner: True}
+        for station in self._stations:
+            for entry in await self._journal.unfinished(station.name):
+                number = entry.row.owner
+                if number not in alive:
+                    alive[number] = await self._store.holds(number)
+                if not alive[number]:
+                    await self._claim(station, entry)
+            for run in await self._questions.all(station.name):
+                if await self._questions.is_answered(run):
+                    self._proceed(station, run)
+
+    async def _claim(self, station: Station, entry: Entry) -> None:
+        if entry.row.owner == self.owner:
+            return
+        try:
+            claimed = await self._journal.claim(entry, self.owner)
+        except Lost:
+            return
+        self.put(station, claimed, always=True)
+
+    # --- what people write
+
+    async def _obey(self, station: Station, entry: Entry, message: Incoming, command: Command) -> None:
+        match command.name:
+            case "stop":
+                text = self._answering.stop(station, message)
+            case "approve" | "deny":
+                text = await self._decide(station, message, command)
+            case _:
+                text = help_text()
+        await self._answering.say(station, entry, text)
+
+    async def _decide(self, station: Station, message: Incoming, command: Command) -> str:
+        """Answers a question in the name of the person who wrote. Returns what became of it."""
+        approve = command.name == "approve"
+        if not command.argument:
+            return f"Write /{command.name} with the id of the question."
+        try:
+            run = await self._questions.decide(command.argument, approve=approve, by=station.principal(message))
+        except RequestError as error:
+            return f"This was not possible: {str(error)[:_LONGEST_ERROR]}"
+        if run is not None and (origin := self._station(run.channel)) is not None:
+            self._proceed(origin, run)
+        return "Approved." if approve else "Refused."
+
+    async def _begin_conversation(self, station: Station, entry: Entry, message: Incoming) -> None:
+        await self._histories.begin(station.name, message.chat)
+        await self._answering.say(station, entry, "This is a new conversation.")
+
+    def _proceed(self, station: Station, run: WaitingRun) -> None:
+        self._lane(station, run.message.chat, lambda: self._answering.proceed(station, run, self.owner))
+
+    def _refuse(self, station: Station, entry: Entry, lane: str) -> None:
+        """Tells a chat once that too much is waiting. Further messages are not answered until one was."""
+        first = lane not in self._refused
+        self._refused.add(lane)
+        text = (
+            f"{station.settings.waiting} messages of this chat are waiting already. I do not read further ones until I have "
+            "answered some of them."
+        )
+        job = (lambda: self._answering.say(station, entry, text)) if first else (lambda: self._drop(entry))
+        self._commands.put(lane, job, always=True)
+
+    async def _drop(self, entry: Entry) -> None:
+        await self._journal.finish(entry)
+
+    def _lane(self, station: Station, chat: str, job: Job) -> None:
+        self._lanes[station.name].put(station.lane(chat), job, always=True)
+
+    def _station(self, name: str) -> Station | None:
+        return next((station for station in self._stations if station.name == name), None)

@@ -1,0 +1,114 @@
+"""Questions to people about calls, in their chats: the run that waits, where it is asked, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
+from toolcaddie.core.bots import BotWork
+from toolcaddie.core.channels import Button, Incoming
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.ports import BotTalk, Store
+from toolcaddie.util.text import visible
+
+_RUNS, _QUESTIONS = "channel.run", "channel.question"
+_PAGE = 100
+
+
+class WaitingRun(Struct, frozen=True, kw_only=True):
+    """A run that waits for answers, with what is needed to continue it."""
+
+    channel: str
+    work: BotWork
+    message: Incoming
+    times: int = 0
+    """Number of times that it was continued before."""
+
+
+class Questions:
+    """The runs that wait, in a store."""
+
+    def __init__(self, store: Store, talk: BotTalk) -> None:
+        self._store = store
+        self._talk = talk
+
+    async def remember(self, run: WaitingRun) -> Sequence[Approval]:
+        """Stores a run that waits, and returns its open questions."""
+        approvals = await self._talk.questions(run.work.id)
+        await self._store.put(_RUNS, _place(run), msgspec.json.encode(run), ttl=EXPIRY_SECONDS)
+        for approval in approvals:
+            await self._store.put(_QUESTIONS, approval.id, _place(run).encode(), ttl=EXPIRY_SECONDS)
+        return [approval for approval in approvals if approval.status == "open"]
+
+    async def decide(self, approval_id: str, *, approve: bool, by: Principal) -> WaitingRun | None:
+        """Answers a question in the name of a person. Returns the run if it waits for no other answer. Raises `RequestError`."""
+        place = await self._store.get(_QUESTIONS, approval_id)
+        if place is None:
+            raise RequestError(
+                f"there is no open question {approval_id[:64]!r}", param="approval", code="unknown_approval"
+            )
+        await self._talk.decide(approval_id, approve=approve, by=by)
+        stored = await self._store.get(_RUNS, place.decode())
+        if stored is None:
+            return None
+        run = msgspec.json.decode(stored, type=WaitingRun)
+        return run if await self.is_answered(run) else None
+
+    async def is_answered(self, run: WaitingRun) -> bool:
+        return all(approval.status != "open" for approval in await self._talk.questions(run.work.id))
+
+    async def forget(self, run: WaitingRun) -> None:
+        await self._store.delete(_RUNS, _place(run))
+
+    async def waits(self, run: WaitingRun) -> bool:
+        """Returns False if the run was continued already."""
+        stored = await self._store.get(_RUNS, _place(run))
+        return stored is not None and msgspec.json.decode(stored, type=WaitingRun).times == run.times
+
+    async def all(self, channel: str) -> Sequence[WaitingRun]:
+        """Returns the runs of a channel that wait."""
+        runs: list[WaitingRun] = []
+        cursor: str | None = None
+        while True:
+            page = await self._store.scan(_RUNS, prefix=f"{channel}\0", cursor=cursor, limit=_PAGE)
+            runs += [msgspec.json.decode(document.value, type=WaitingRun) for document in page.documents]
+            cursor = page.cursor
+            if cursor is None:
+                return runs
+
+
+def question_text(approval: Approval, *, asker: str) -> str:
+    """Returns the question about a call: everything that would be approved, with nothing hidden in it."""
+    arguments = msgspec.json.format(msgspec.json.encode(approval.arguments)).decode()
+    lines = [
+        f"{asker} asks for a call that needs approval.",
+        f"Tool: {approval.tool}",
+        f"Arguments: {arguments}",
+        *([f"What it would do:\n{approval.preview}"] if approval.preview else []),
+        *([f"Reason: {approval.reason}"] if approval.reason else []),
+        *([f"It follows what strangers wrote, read with: {', '.join(approval.taint)}"] if approval.taint else []),
+        f"Answer with the buttons, or write /approve {approval.id} or /deny {approval.id}",
+    ]
+    return visible("\n".join(lines))
+
+
+def question_buttons(approval: Approval) -> tuple[Button, ...]:
+    return (
+        Button(label="Approve", command=f"/approve {approval.id}"),
+        Button(label="Deny", command=f"/deny {approval.id}"),
+    )
+
+
+def question_chats(station: Station, message: Incoming) -> Sequence[str]:
+    """Returns the chats in which a question is asked: those of the approvers; without any, a group in which it arose. A person
+    alone with the bot is not asked, because nobody approves a call of their own."""
+    return station.settings.approvers or ((message.chat,) if message.group else ())
+
+
+def _place(run: WaitingRun) -> str:
+    return f"{run.channel}\0{run.work.id}"
