@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 
 import aiohttp
+from toolcaddie.personas.chats import StoredChats
 
 from toolcaddie.app.bots import bot_parts
 from toolcaddie.audit.trail import Trail
@@ -22,7 +23,6 @@ from toolcaddie.core.bots import BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import Limits, RunContext
-from toolcaddie.personas.chats import StoredChats
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool

@@ -63,10 +63,6 @@ class Compacting:
         await self.chats.add(key, [summary])
         return True
 
-    async def start_over(self, key: ChatKey) -> None:
-        """Begins a new part of a chat, without the messages so far."""
-        await self.chats.add(key, [ChatTurn(role="summary", text="", at=self.clock(), key=f"start_{random_id()}")])
-
     async def _summary(self, turns: Sequence[ChatTurn], principal: Principal) -> str:
         record = "\n".join(f"[{turn.role}] {turn.text[:_QUOTED_BYTES]}" for turn in turns)
         request = RunRequest(
