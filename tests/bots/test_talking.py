@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from toolcaddie.personas.chats import StoredChats
 
 from toolcaddie.app.bots import BotParts, bot_parts
 from toolcaddie.bots.requests import Recalled
@@ -12,7 +13,6 @@ from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ProviderUnavailableError, RequestError
-from toolcaddie.personas.chats import StoredChats
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.memory import MemoryStore
