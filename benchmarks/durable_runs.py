@@ -39,7 +39,7 @@ def script(body: Mapping[str, Any]) -> Reply:
 
 
 class Marks:
-    """A server on a real socket that counts marks. At the mark `stop_at` it waits until `released` is set; None: it never does."""
+    """A server on a real socket that counts marks. At the mark `stop_at` it waits until `released` is set; None: at none."""
 
     def __init__(self, stop_at: int | None = None) -> None:
         self.marks: list[tuple[str, int]] = []
