@@ -14,9 +14,9 @@ from toolcaddie.bots.talking import Talk
 from toolcaddie.bots.waiting import Continuing, Waiting
 from toolcaddie.bots.working import Worker
 from toolcaddie.control.bots import Bot
-from toolcaddie.core.bots import BotAnswer, BotCard, BotWork
+from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.ports import BotRunner, Chats, Messenger, Store
 from toolcaddie.runtime import Runtime
 
@@ -57,6 +57,28 @@ class BotsOnDemand:
                 "bots cannot be asked here, because this program does not run them; start toolcaddie serve"
             )
         return self._runner
+
+
+class MessengerOnDemand:
+    """Implements `ports.Messenger` for tools and jobs, which are made before the channels run."""
+
+    def __init__(self) -> None:
+        self._messenger: Messenger | None = None
+
+    def bind(self, messenger: Messenger) -> None:
+        """Sends through these channels from now on."""
+        self._messenger = messenger
+
+    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+        if self._messenger is None:
+            raise RequestError(
+                f"the channel {address.channel!r} does not run here; toolcaddie serve runs the channels of its settings",
+                param="channel",
+            )
+        await self._messenger.send(address, text, key=key, sender=sender)
+
+    def is_group(self, address: ChatAddress) -> bool:
+        return self._messenger is not None and self._messenger.is_group(address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
