@@ -22,7 +22,17 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.guards.known_secrets import KNOWN
-from toolcaddie.ports import BotRunner, Chats, Embedder, Messenger, PersonaFiles, RemoteEmbedder, Sandbox, Store
+from toolcaddie.ports import (
+    BotRunner,
+    Chats,
+    Embedder,
+    Messenger,
+    PersonaFiles,
+    RemoteEmbedder,
+    Reviewer,
+    Sandbox,
+    Store,
+)
 
 if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most commands send no request
     import aiohttp
@@ -119,5 +129,7 @@ class Parts:
     """The markdown files of bots; None: this host has no store."""
     chats: Chats | None = None
     """The stored chats of bots; None: this host has no store."""
+    reviewer: Reviewer | None = None
+    """Reviews the files of bots where the source `improve` names no reviewer; None: this host has none."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

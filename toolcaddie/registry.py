@@ -88,6 +88,9 @@ SOCKETS: Mapping[str, Socket] = {
         ),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
         Socket(name="search", group="toolcaddie.searches", makes="SearchProvider", members=("name", "search", "close")),
+        Socket(
+            name="reviewer", group="toolcaddie.reviewers", makes="Reviewer", members=("name", "contained", "review")
+        ),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
 }

@@ -38,6 +38,7 @@ from toolcaddie.ports.sandbox import (
     SandboxFact,
     SandboxLimits,
 )
+from toolcaddie.ports.reviewing import Review, Reviewed, Reviewer
 from toolcaddie.ports.search import SearchHit, SearchProvider
 from toolcaddie.ports.selection import Planner, Selector
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store
@@ -103,6 +104,9 @@ __all__ = [
     "Ranking",
     "RawResponse",
     "RemoteEmbedder",
+    "Review",
+    "Reviewed",
+    "Reviewer",
     "RunningCommand",
     "Sandbox",
     "SandboxFact",
