@@ -28,6 +28,7 @@ from toolcaddie.ports.ranking import (
     Scores,
     Visible,
 )
+from toolcaddie.ports.reviewing import Review, Reviewed, Reviewer
 from toolcaddie.ports.sandbox import (
     Command,
     Egress,
@@ -38,7 +39,6 @@ from toolcaddie.ports.sandbox import (
     SandboxFact,
     SandboxLimits,
 )
-from toolcaddie.ports.reviewing import Review, Reviewed, Reviewer
 from toolcaddie.ports.search import SearchHit, SearchProvider
 from toolcaddie.ports.selection import Planner, Selector
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store

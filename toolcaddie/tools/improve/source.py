@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -109,17 +110,14 @@ class ImproveSource:
     async def _reviewed(self, focus: Focus, wish: str, context: RunContext) -> ToolResult:
         key, reviewer = _key(context), self._checked_reviewer()
         files = await self._proposals.personas.paths(key)
-        # Removing the folder may have to remove what a command left in it, so it happens in a thread as well.
-        folder = await asyncio.to_thread(
-            tempfile.TemporaryDirectory, prefix="toolcaddie-improve-", ignore_cleanup_errors=True
-        )
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="toolcaddie-improve-"))
         try:
-            copy = Path(folder.name) / "persona"
+            copy = folder / "persona"
             await asyncio.to_thread(_made, copy, files)
             reviewed = await reviewer.review(self._review(copy, focus, wish, context))
             changes = await asyncio.to_thread(changes_in, copy, files, focus)
         finally:
-            await asyncio.to_thread(folder.cleanup)
+            await asyncio.to_thread(_remove, folder)
         summary = valid_text(KNOWN.redact(reviewed.summary.strip()))[:_MOST_SUMMARY]
         if not changes.proposed:
             text = f"the review proposes no change{_left_out(changes)}"
@@ -222,6 +220,11 @@ def _definition(label: str, allowed: Sequence[Focus], seconds: float) -> Tool:
 def _made(copy: Path, files: Sequence[PersonaFile]) -> None:
     copy.mkdir()
     write_copy(copy, files)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder. A program does it, because Python's own function fails on folders that are nested a thousand times."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
 
 
 def _key(context: RunContext) -> PersonaKey:
