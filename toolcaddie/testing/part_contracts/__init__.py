@@ -29,6 +29,7 @@ from toolcaddie.testing.part_contracts import (
     middleware,
     policy,
     ranker,
+    reviewer,
     sandbox,
     search,
     sink,
@@ -46,6 +47,7 @@ __all__ = [
     "MIDDLEWARE",
     "POLICY",
     "RANKER",
+    "REVIEWER",
     "SANDBOX",
     "SEARCH",
     "SINK",
@@ -66,6 +68,7 @@ META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
 RANKER = tuple(ranker.CHECKS)
+REVIEWER = tuple(reviewer.CHECKS)
 SEARCH = tuple(search.CHECKS)
 SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)

@@ -23,8 +23,8 @@ def command(
     max_output: int = _OUTPUT_BYTES,
     parts: Parts,
 ) -> CommandReviewer:
-    """Returns the reviewer. `argv`: the program and its arguments; `{{instructions}}` in an argument stands for the task. The task
-    is also given on the standard input. `hosts`: what it may reach over http(s); nothing if omitted. `secrets`: environment
+    """Returns the reviewer. `argv`: the program and its arguments; `{{instructions}}` in an argument stands for the task,
+    which is given on the standard input too. `hosts`: what it may reach over http(s); nothing if omitted. `secrets`: environment
     variables of this host that it is given, such as its key. `max_output`: bytes of its output that are kept.
 
     Raises `ConfigError` for an empty command, a variable that is not set, and a machine that cannot hold the sandbox.

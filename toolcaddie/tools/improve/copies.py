@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from toolcaddie.core.errors import RequestError
@@ -20,6 +21,7 @@ from toolcaddie.tools.improve.values import Change
 from toolcaddie.util.replacing import replace
 
 MOST_FILES = 5_000
+_DEEPEST = 30
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_FILE_BYTES = 256 * 1024
 _MOST_CHANGED_BYTES = 1024 * 1024
@@ -73,15 +75,21 @@ def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus) -> Chan
 
 
 def _paths(folder: Path) -> Iterator[str]:
-    """Yields the paths of everything in the folder that is no folder, sorted. Raises `RequestError` if there is too much."""
-    count = 0
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            yield os.path.relpath(os.path.join(place, name), folder)
-        count += len(names) + len(folders)
-        if count > 2 * MOST_FILES:
-            raise RequestError("the review left too many files behind")
+    """Yields the paths of everything in the folder that is no folder, in order. Folders below `_DEEPEST` others are not looked
+    into: no file of a persona is there. Raises `RequestError` if there is too much."""
+    count, waiting = 0, [""]
+    while waiting:
+        place = waiting.pop()
+        with os.scandir(folder / place) as entries:
+            for entry in sorted(islice(entries, 2 * MOST_FILES + 1), key=lambda each: each.name):
+                count += 1
+                if count > 2 * MOST_FILES:
+                    raise RequestError("the review left too many files behind")
+                path = f"{place}{entry.name}"
+                if not entry.is_dir(follow_symlinks=False):
+                    yield path
+                elif path.count("/") < _DEEPEST:
+                    waiting.append(f"{path}/")
 
 
 def _text(folder: Folder, path: str) -> str | None:

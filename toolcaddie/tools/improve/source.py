@@ -56,7 +56,7 @@ class ImproveSource:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._reviewer = reviewer
-        self._proposals = proposals
+        self.proposals = proposals
         self._allowed = allowed
         self._seconds = seconds
         self._max_output = max_output
@@ -75,8 +75,8 @@ class ImproveSource:
         try:
             key = _key(context)
             if arguments.get("action") == "apply":
-                proposal = await self._proposals.get(key.tenant, key.bot, _proposal_id(arguments))
-                await self._proposals.check(proposal)
+                proposal = await self.proposals.get(key.tenant, key.bot, _proposal_id(arguments))
+                await self.proposals.check(proposal)
                 return Assessment(
                     annotations=ToolAnnotations(read_only=False, destructive=True, open_world=False),
                     preview=proposal.diff,
@@ -102,14 +102,14 @@ class ImproveSource:
 
     async def _applied(self, proposal_id: str, context: RunContext) -> ToolResult:
         key = _key(context)
-        proposal = await self._proposals.get(key.tenant, key.bot, proposal_id)
-        applied = await self._proposals.apply(proposal, context.principal)
+        proposal = await self.proposals.get(key.tenant, key.bot, proposal_id)
+        applied = await self.proposals.apply(proposal, context.principal)
         names = ", ".join(change.path for change in applied.changes)
         return ToolResult(content=f"applied {applied.id}: {names} changed; the former versions stay", own_words=True)
 
     async def _reviewed(self, focus: Focus, wish: str, context: RunContext) -> ToolResult:
         key, reviewer = _key(context), self._checked_reviewer()
-        files = await self._proposals.personas.paths(key)
+        files = await self.proposals.personas.paths(key)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="toolcaddie-improve-"))
         try:
             copy = folder / "persona"
@@ -133,7 +133,7 @@ class ImproveSource:
             summary=summary,
             changes=changes.proposed,
         )
-        await self._proposals.add(proposal)
+        await self.proposals.add(proposal)
         return ToolResult(
             content=f"{_waiting(proposal)}{_left_out(changes)}\n{marked(self._shown(proposal))}",
             structured={"proposal": proposal.id, "files": [change.path for change in proposal.changes]},
