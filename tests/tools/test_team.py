@@ -15,7 +15,7 @@ from toolcaddie.control.bots import Bot, ModeTools
 from toolcaddie.core.bots import GROUPS, ChatKey, Inherited, line_problem
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.presets import preset
 from toolcaddie.core.run import Limits, RunContext
@@ -381,6 +381,29 @@ async def test_what_other_bots_use_counts_against_the_first_request() -> None:
     assert (work.inherited.calls, work.inherited.tokens) == (3, 890)
     assert result.state.calls == 3
     assert result.usage.input_tokens == 400
+
+
+async def test_what_another_bot_may_call_leaves_room_for_the_other_calls_of_the_same_answer() -> None:
+    limits = replace(preset("default"), limits=Limits(calls=4))
+    ask = ("collaborate", {"action": "send", "targetBotId": "desk", "message": "hello"})
+    script = Script(
+        coach=[calls(ask, ("hours", {}), ("hours", {})), say("done")], desk=[calls(("hours", {}), ("hours", {}))]
+    )
+    async with hosting(BOTS, script, [hours], preset=limits) as host:
+        result = await host.ask("coach", "ask")
+        [work] = host.bots.works
+    assert work.inherited.calls == 1
+    assert result.status == "completed"
+    assert result.state.calls == 4
+
+
+async def test_a_bot_that_fails_costs_what_it_has_used() -> None:
+    limits = replace(preset("default"), limits=Limits(calls=4))
+    script = Script(coach=[send("desk"), say("done")], desk=[call("hours"), ProviderError("down")])
+    async with hosting(BOTS, script, [hours], preset=limits) as host:
+        result = await host.ask("coach", "ask")
+    assert "desk could not answer: down" in result.messages[1].text
+    assert (result.state.calls, result.usage.input_tokens) == (2, 300)
 
 
 async def test_a_bot_whose_budget_is_used_up_asks_nobody() -> None:

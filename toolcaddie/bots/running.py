@@ -18,6 +18,9 @@ from toolcaddie.ports import WorkQueue
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.replacing import replace
 
+_GRACE = 1.0
+"""Seconds beyond its time after which work is given up. Its own limit ends it before, and then it is known what it has used."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
@@ -34,8 +37,9 @@ class Runner:
     async def answer(self, work: BotWork) -> BotAnswer:
         """Lets the bot work. If the caller stops waiting, or the time is over, the work is cancelled."""
         await self.begin(work)
+        seconds = work.inherited.seconds
         try:
-            result = await self.queue.result(work.id, timeout=work.inherited.seconds)
+            result = await self.queue.result(work.id, timeout=None if seconds is None else seconds + _GRACE)
         except TimeoutError:
             await self.queue.cancel(work.id)
             # What it has used is not known, so it counts as all that it was given.
