@@ -12,7 +12,7 @@ from toolcaddie.core.assessment import Assessment
 from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatKey
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import OutboundError, ProviderError, RequestError
+from toolcaddie.core.errors import ConfigError, OutboundError, ProviderError, RequestError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult, failed
 from toolcaddie.parts import Parts
@@ -113,7 +113,7 @@ class TeamSource:
                 return await self._delegated(arguments, context)
             if tool.name == COLLABORATE and self._sessions is not None:
                 return await self._collaborated(arguments, context, self._sessions)
-        except (RequestError, ProviderError, OutboundError) as error:
+        except (ConfigError, RequestError, ProviderError, OutboundError) as error:
             return failed(str(error))
         return failed(f"the tool {tool.name!r} has been withdrawn; do without it", "revoked")
 
