@@ -91,6 +91,12 @@ SOCKETS: Mapping[str, Socket] = {
         Socket(
             name="reviewer", group="toolcaddie.reviewers", makes="Reviewer", members=("name", "contained", "review")
         ),
+        Socket(
+            name="telephony",
+            group="toolcaddie.telephonies",
+            makes="Telephony",
+            members=("name", "place", "report", "close"),
+        ),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
 }

@@ -1,5 +1,6 @@
 """Redaction of secrets in everything that the audit trail stores. Three rules find them: names of fields that mean a secret, such
-as `password`; values that look like keys; and the values of the secrets that this process knows (`guards.known_secrets`)."""
+as `password`; values that look like keys; and the values of the secrets that this process knows (`guards.known_secrets`). Of
+telephone numbers with a country code, the last three digits stay, so that a reader can tell them apart."""
 
 from __future__ import annotations
 
@@ -67,6 +68,10 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 """The prefix of a kind of keys, and the whole pattern. Nearly all texts lack the prefix, and cost only a substring search."""
 
+_TELEPHONE = re.compile(
+    r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){4,11}[ ().-]{0,2}(\d)[ ().-]{0,2}(\d)[ ().-]{0,2}(\d)(?!\d)"
+)
+"""A telephone number of 8 to 15 digits in the form of E.164, as people write it."""
 _SCHEMES = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"""(://[^/\s:@]{0,200}:)(?:[^/\s"'<>]{1,200}|[^/\s@]{1,200})@""")  # a password may hold an @
 _HEADERS = re.compile(
@@ -137,6 +142,8 @@ def redact_text(text: str) -> str:
     lower = text.lower()
     if "authorization" in lower or "cookie" in lower:
         text = _HEADERS.sub(rf"\1{REDACTED}", text)
+    if "+" in text:
+        text = _TELEPHONE.sub(r"•••\1\2\3", text)
     if "bearer" in lower or "basic" in lower:
         text = _SCHEMES.sub(rf"\1 {REDACTED}", text)
     if (":" in text or "=" in text) and any(word in lower for word in _ASSIGNED_WORDS):

@@ -42,6 +42,7 @@ from toolcaddie.ports.sandbox import (
 from toolcaddie.ports.search import SearchHit, SearchProvider
 from toolcaddie.ports.selection import Planner, Selector
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store
+from toolcaddie.ports.telephony import CallOrder, CallReport, PlacedCall, RefusedCall, Telephony
 from toolcaddie.ports.tools import (
     AssessingSource,
     CallNext,
@@ -63,6 +64,8 @@ __all__ = [
     "BotTalk",
     "CacheStore",
     "CallNext",
+    "CallOrder",
+    "CallReport",
     "CallWrapper",
     "Chats",
     "ClaimingSource",
@@ -93,6 +96,7 @@ __all__ = [
     "Outcome",
     "OwnWeight",
     "PersonaFiles",
+    "PlacedCall",
     "Planner",
     "Policy",
     "Prepare",
@@ -103,6 +107,7 @@ __all__ = [
     "RankerFactory",
     "Ranking",
     "RawResponse",
+    "RefusedCall",
     "RemoteEmbedder",
     "Review",
     "Reviewed",
@@ -116,6 +121,7 @@ __all__ = [
     "SearchProvider",
     "Selector",
     "Store",
+    "Telephony",
     "ToolSource",
     "Visible",
     "WorkQueue",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from toolcaddie.testing.responses import ResponsesWire
     from toolcaddie.testing.script import Reply, ScriptError, call, calls, say
+    from toolcaddie.testing.twilio import ScriptedTwilio
     from toolcaddie.testing.upstream import (
         Exchange,
         RecordedRequest,
@@ -61,6 +62,7 @@ _HOMES = {
     "ScriptError": "script",
     "ScriptedBrave": "brave",
     "ScriptedProvider": "provider",
+    "ScriptedTwilio": "twilio",
     "ScriptedUpstream": "upstream",
     "Subject": "provider_contract",
     "Wire": "wire",
@@ -99,6 +101,7 @@ __all__ = [
     "ScriptError",
     "ScriptedBrave",
     "ScriptedProvider",
+    "ScriptedTwilio",
     "ScriptedUpstream",
     "Subject",
     "Wire",

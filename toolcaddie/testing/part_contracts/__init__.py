@@ -34,6 +34,7 @@ from toolcaddie.testing.part_contracts import (
     search,
     sink,
     source,
+    telephony,
 )
 from toolcaddie.testing.part_contracts.subject import Subject
 
@@ -52,6 +53,7 @@ __all__ = [
     "SEARCH",
     "SINK",
     "SOURCE",
+    "TELEPHONY",
     "BrokenPromises",
     "Check",
     "ContractError",
@@ -73,3 +75,4 @@ SEARCH = tuple(search.CHECKS)
 SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
+TELEPHONY = tuple(telephony.CHECKS)
