@@ -119,8 +119,8 @@ def require_model(parts: Assembled) -> None:
 
 
 def flagged_model(parts: Assembled, model: str | None) -> str | None:
-    """Returns the model of a command's requests if `--model` names one (`model`), also for a bot with a model of its own; None: the
-    bot's model answers, or that of the settings."""
+    """Returns the model of a request if `--model` (`model`) names one, also for a bot with a model of its own; None: that of the
+    bot, or of the settings, answers."""
     return parts.runtime.model if model else None
 
 

@@ -16,9 +16,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.capabilities import Prices
-from toolcaddie.core.events import ModelAnswered, ModelAsked, RunEvent, TextDelta
-from toolcaddie.core.key_limits import NO_LIMITS, Amounts, KeyLimits, KeyUsage, Reservation, cost
+from toolcaddie.core.events import RunEvent
+from toolcaddie.core.key_limits import NO_LIMITS, Amounts, KeyLimits, KeyUsage, Reservation
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.core.usage import Usage
@@ -27,16 +26,13 @@ from toolcaddie.doors.gateway.limit_headers import HIDDEN, refusal_of, report_he
 from toolcaddie.doors.gateway.problems import RefusedError
 from toolcaddie.ports import KeyMeter
 from toolcaddie.runtime import Runtime
+from toolcaddie.runtime.spending import OUTPUT_FIELDS, OUTPUT_TOKENS, Spending, SpentCall, amounts_of, expected
 from toolcaddie.storage.meter import day_of
 from toolcaddie.util.log import Logger
 from toolcaddie.wires.usage import AnswerUsage
 
 log = Logger(__name__)
 
-_OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-"""Fields of requests that limit the tokens of the answer, over all wires."""
-_OUTPUT_TOKENS = 1_000
-"""Tokens that are reserved for an answer whose request names no limit."""
 _MODEL_LENGTH = 200
 """Longest name of a model that is written."""
 
@@ -95,7 +91,7 @@ class Limiter:
         limits = self._defaults().with_own(key.limits)
         reservation = None
         if limits != NO_LIMITS:
-            amounts = Amounts(requests=1, tokens=given + output, money=self._cost(model, given, output))
+            amounts = expected(model, given=given, output=output, prices_of=self._runtime.prices_of)
             reservation = await self._reserved(exchange, key, amounts, limits)
         return Account(self, key.id, model=model, given=given, reservation=reservation)
 
@@ -110,28 +106,27 @@ class Limiter:
 
     def settle(self, account: Account) -> None:
         """Counts what a request has used."""
-        calls, total = account.calls(), Amounts(requests=1)
+        calls, total = account.spending.calls(), Amounts(requests=1)
         day = day_of(self.clock())
-        for at, (model, usage, estimated) in enumerate(calls or [("", Usage(), False)]):
-            prices = self._runtime.prices_of(model) if model else None
-            money = 0 if prices is None else cost(usage, prices)
+        for at, call in enumerate(calls or [SpentCall(model="", usage=Usage())]):
+            amounts = amounts_of(call, self._runtime.prices_of)
             last = at == max(0, len(calls) - 1)  # the request is counted with the last of its models
-            unpriced = bool(model) and prices is None
+            unpriced = bool(call.model) and self._runtime.prices_of(call.model) is None
             if unpriced:
-                self._name_unpriced(model)
-            total += Amounts(tokens=usage.input_tokens + usage.output_tokens, money=money)
+                self._name_unpriced(call.model)
+            total += amounts
             self._meter.record(
                 KeyUsage(
                     key_id=account.key_id,
                     day=day,
-                    model=model[:_MODEL_LENGTH],
+                    model=call.model[:_MODEL_LENGTH],
                     requests=int(last),
-                    input_tokens=usage.input_tokens,
-                    output_tokens=usage.output_tokens,
-                    cached_tokens=usage.cached_tokens,
-                    money=money,
+                    input_tokens=call.usage.input_tokens,
+                    output_tokens=call.usage.output_tokens,
+                    cached_tokens=call.usage.cached_tokens,
+                    money=amounts.money,
                     unpriced=int(last and unpriced),
-                    estimated=int(last and estimated),
+                    estimated=int(last and call.estimated),
                 )
             )
         if account.reservation is not None:
@@ -150,10 +145,6 @@ class Limiter:
             raise RefusedError(refusal_of(admission.exceeded, key.name, now))
         return admission.reservation
 
-    def _cost(self, model: str, given: int, output: int) -> int:
-        prices: Prices | None = self._runtime.prices_of(model)
-        return 0 if prices is None else cost(Usage(input_tokens=given, output_tokens=output), prices)
-
     def _name_unpriced(self, model: str) -> None:
         if model not in self._unpriced and len(self._unpriced) < 1_000:
             self._unpriced.add(model)
@@ -166,24 +157,17 @@ class Limiter:
 
 
 class Account:
-    """What one request has used so far. `given`: the estimated tokens of its input."""
+    """What one request has used so far (`spending`). `given`: the estimated tokens of its input."""
 
     def __init__(
         self, limiter: Limiter, key_id: str, *, model: str, given: int, reservation: Reservation | None
     ) -> None:
         self.key_id = key_id
         self.reservation = reservation
+        self.spending = Spending(model=model, given=given)
         self.detached = False
         """True: the request goes on after its answer, and is settled at its own end."""
         self._limiter = limiter
-        self._model = model
-        self._given = given
-        self._calls: list[tuple[str, Usage, bool]] = []
-        self._open = False
-        """True: a model was asked and has not answered."""
-        self._cut = False
-        self._text = 0
-        """Tokens of the answer that has begun, by its characters."""
         self._settled = False
 
     @contextmanager
@@ -193,33 +177,15 @@ class Account:
         try:
             yield
         except asyncio.CancelledError:
-            self._cut = True  # the client has left, or the server stops: what was asked for so far is paid for
+            self.spending.cut = True  # the client has left, or the server stops: what was asked for so far is paid for
             raise
         finally:
             _account.reset(token)
 
     def observe(self, exchange: Exchange) -> None:
         """Reads the tokens of an answer that is passed on."""
-        self._open = True
+        self.spending.asking = True
         exchange.wrap_send(self._observing)
-
-    def take(self, event: RunEvent) -> None:
-        """Takes an event of the run."""
-        match event:
-            case ModelAsked():
-                self._close_broken()
-                self._open, self._text = True, 0
-            case TextDelta():
-                self._text += len(event.text)
-            case ModelAnswered():
-                self._open = False
-                model = f"{event.provider}:{event.model}" if event.provider else event.model
-                self._add(model, event.usage, round(len(event.text) / BYTES_PER_TOKEN))
-
-    def calls(self) -> list[tuple[str, Usage, bool]]:
-        """Returns the model calls: model, tokens, and whether the tokens are an estimate."""
-        self._close_broken()
-        return self._calls
 
     def settle(self) -> None:
         """Counts what was used, once."""
@@ -227,35 +193,31 @@ class Account:
             self._settled = True
             self._limiter.settle(self)
 
-    def _close_broken(self) -> None:
-        """Adds a model call without an end: the client has left, or the upstream broke off within its answer."""
-        if self._open and (self._cut or self._text):
-            self._open = False
-            self._add(self._model, Usage(), round(self._text / BYTES_PER_TOKEN))
-
-    def _add(self, model: str, usage: Usage, output: int) -> None:
-        """Adds a model call. If it reported no tokens, they are estimated. `output`: the estimated tokens of its answer."""
-        estimated = usage.input_tokens == 0 and usage.output_tokens == 0
-        if estimated:
-            usage = Usage(input_tokens=self._given, output_tokens=output)
-        self._calls.append((model or self._model, usage, estimated))
-
     def _observing(self, send: Send) -> Send:
         reader: AnswerUsage | None = None
+        spending = self.spending
 
         async def observed(message: MutableMapping[str, Any]) -> None:
             nonlocal reader
             if message["type"] == "http.response.start":
-                self._open = False
+                spending.asking = False
                 if message["status"] == 200:
                     reader = AnswerUsage(streams=_is_stream(message["headers"]))
-                    self._calls.append((self._model, Usage(input_tokens=self._given), True))
+                    spending.put(
+                        SpentCall(model=spending.model, usage=Usage(input_tokens=spending.given), estimated=True)
+                    )
             elif reader is not None:
                 reader.add(message["body"])
                 if not message.get("more_body"):
                     reader.end()
-                estimate = Usage(input_tokens=self._given, output_tokens=reader.output_estimate)
-                self._calls[-1] = (reader.model or self._model, reader.usage or estimate, reader.usage is None)
+                estimate = Usage(input_tokens=spending.given, output_tokens=reader.output_estimate)
+                spending.replace_last(
+                    SpentCall(
+                        model=reader.model or spending.model,
+                        usage=reader.usage or estimate,
+                        estimated=reader.usage is None,
+                    )
+                )
             await send(message)
 
         return observed
@@ -279,7 +241,7 @@ async def _charge(event: RunEvent) -> None:
     """Charges an event to the account of the present task."""
     account = _account.get()
     if account is not None:
-        account.take(event)
+        account.spending.take(event)
 
 
 def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
@@ -288,11 +250,11 @@ def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
 
 def _output_limit(fields: Mapping[str, msgspec.Raw]) -> int:
     """Returns the largest number of tokens that a request allows for its answer."""
-    for name in _OUTPUT_FIELDS:
+    for name in OUTPUT_FIELDS:
         text = bytes(fields.get(name, b""))
         if text.isdigit() and len(text) < 10:
             return int(text)
-    return _OUTPUT_TOKENS
+    return OUTPUT_TOKENS
 
 
 def _text(raw: msgspec.Raw | None) -> str:
