@@ -8,9 +8,7 @@ notice twice; both have the same `webhook-id`.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
-import hmac
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +19,11 @@ import msgspec
 from msgspec import Struct
 
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError, OutboundError, StorageError
+from toolcaddie.core.errors import OutboundError, StorageError
 from toolcaddie.core.events import RunEvent, RunPaused, RunResumed, RunStarted
 from toolcaddie.core.run import RunState
 from toolcaddie.guards.net import operator_client
+from toolcaddie.guards.signatures import signature, signing_key
 from toolcaddie.ports import Store
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
@@ -41,7 +40,6 @@ _KEPT_SECONDS = 30 * 86_400.0
 _LEFT_BEHIND_SECONDS = 60.0
 """Age from which a stored notice is taken for one that another process left behind."""
 _MOST_RUNS = 10_000
-_PREFIX = "whsec_"
 
 
 class Notice(Struct, frozen=True, kw_only=True):
@@ -64,7 +62,7 @@ class ApprovalWebhook:
         between two attempts. Raises `ConfigError` for a secret that cannot be read."""
         self._redact = redact
         self._url = url
-        self._key = _key_of(secret)
+        self._key = signing_key(secret)
         self._store = store
         self._waits = waits
         self._askers: Bounded[str, Principal] = Bounded(_MOST_RUNS)
@@ -140,12 +138,6 @@ class ApprovalWebhook:
             return f"{type(error).__name__}: {error}"
 
 
-def signature(key: bytes, notice_id: str, timestamp: str, body: bytes) -> str:
-    """Returns the signature of a request: `v1,` and the base64 of the HMAC-SHA256 of id, time and body."""
-    signed = b".".join((notice_id.encode(), timestamp.encode(), body))
-    return f"v1,{base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()}"
-
-
 def _notice(state: RunState, asker: Principal | None, redact: Callable[[Any], Any]) -> Notice | None:
     """Returns the notice of the questions for which a run waits; None: it waits for none."""
     questions = [item for item in state.pending if item.waiting == "approval" and item.approval]
@@ -180,12 +172,3 @@ def _arguments(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
-
-
-def _key_of(secret: str) -> bytes:
-    if not secret.startswith(_PREFIX):
-        return secret.encode()
-    try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except ValueError as error:
-        raise ConfigError(f"the secret of the webhook begins with {_PREFIX!r}, but the rest is no base64") from error
