@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from toolcaddie.app.bots import BotsOnDemand, MessengerOnDemand
 from toolcaddie.app.box import names_source
 from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of, provider_config
 from toolcaddie.app.plugged import (
@@ -24,6 +26,7 @@ from toolcaddie.app.plugged import (
 from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
+from toolcaddie.bots.prompting import BotPrompt
 from toolcaddie.control.answers import SameAnswer
 from toolcaddie.control.bots import Bots
 from toolcaddie.control.policy.cedar import CedarPolicy
@@ -34,6 +37,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.engine import Programs
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
+from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, Policy, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
@@ -49,8 +53,22 @@ ATTEMPTS = 3
 def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
-    """Returns the services of this process that plugins may use."""
-    return Parts(store=store, emit=emit, bounds=settings.bounds, sandbox=SandboxOnDemand(settings))
+    """Returns the services of this process that plugins may use. Without a store, bots have neither files nor chats."""
+    return Parts(
+        store=store,
+        emit=emit,
+        bounds=settings.bounds,
+        sandbox=SandboxOnDemand(settings),
+        bots=BotsOnDemand(settings.bots) if settings.bots else None,
+        messenger=MessengerOnDemand(),
+        personas=None if store is None else StoredPersonas(store, folders=persona_folders(settings)),
+        chats=None if store is None else StoredChats(store),
+    )
+
+
+def persona_folders(settings: Settings) -> Mapping[str, Path]:
+    """Returns the folders from which the bots' files are read, by bot."""
+    return {name: Path(bot.persona) for name, bot in settings.bots.items() if bot.persona is not None}
 
 
 def runtime_of(
@@ -108,6 +126,7 @@ def runtime_of(
         default_bot=settings.default_bot,
         categories=settings.catalog.categories,
         replace_reserved=settings.catalog.replace_reserved,
+        instructions=BotPrompt(bots=settings.bots, personas=parts.personas) if settings.bots else None,
     )
 
 

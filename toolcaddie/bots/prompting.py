@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -45,5 +44,5 @@ class BotPrompt:
         personas = self.personas
         if personas is None:
             return ""
-        files = await asyncio.gather(*(personas.read(key, path) for path in _SHOWN))
-        return persona_text({file.path: file.text for file in files if file is not None}, bot.language)
+        files = await personas.read_many(key, _SHOWN)
+        return persona_text({path: file.text for path, file in files.items()}, bot.language)
