@@ -13,7 +13,6 @@ import sys
 from dataclasses import replace
 
 import aiohttp
-from toolcaddie.personas.chats import StoredChats
 
 from toolcaddie.app.bots import bot_parts
 from toolcaddie.audit.trail import Trail
@@ -23,6 +22,7 @@ from toolcaddie.core.bots import BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.parts import Parts
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
@@ -60,7 +60,7 @@ async def main(database_url: str, model_url: str, marks_url: str, work_ids: list
             documents=database.store,
         )
         async with runtime:
-            parts = bot_parts(runtime, store=database.store, chats=StoredChats(database.store))
+            parts = bot_parts(runtime, Parts(), store=database.store)
             print("ready", flush=True)
             await asyncio.gather(*(_do(parts.worker, work_id) for work_id in work_ids))
 

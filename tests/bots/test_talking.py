@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from toolcaddie.personas.chats import StoredChats
 
 from toolcaddie.app.bots import BotParts, bot_parts
 from toolcaddie.bots.requests import Recalled
@@ -13,6 +13,8 @@ from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ProviderUnavailableError, RequestError
+from toolcaddie.parts import Parts
+from toolcaddie.personas.chats import StoredChats
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.memory import MemoryStore
@@ -43,14 +45,14 @@ def page() -> str:
     return "a page"
 
 
-def house(*script: object, **more: object) -> tuple[ScriptedProvider, StoredChats, BotParts]:
+def house(*script: object, messenger: Any = None, **more: object) -> tuple[ScriptedProvider, StoredChats, BotParts]:
     SENT.clear()
     store, provider = MemoryStore(), ScriptedProvider(list(script))
     runtime = Runtime(
         provider=provider, sources=[send, page], preset="multibot", documents=store, bots={"ada": Bot(), "bob": Bot()}
     )
-    chats = StoredChats(store)
-    return provider, chats, bot_parts(runtime, store=store, chats=chats, **more)
+    parts = bot_parts(runtime, Parts(messenger=messenger), store=store, **more)
+    return provider, StoredChats(store), parts
 
 
 def work(number: int, text: str = "hello", **more: object) -> BotWork:

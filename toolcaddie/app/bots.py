@@ -17,7 +17,9 @@ from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
-from toolcaddie.ports import BotRunner, Chats, Messenger, Store
+from toolcaddie.parts import Parts
+from toolcaddie.personas import StoredChats
+from toolcaddie.ports import BotRunner, Messenger, Store
 from toolcaddie.runtime import Runtime
 
 
@@ -90,16 +92,9 @@ class BotParts:
     continuing: Continuing
 
 
-def bot_parts(
-    runtime: Runtime,
-    *,
-    store: Store,
-    chats: Chats,
-    messenger: Messenger | None = None,
-    recall: Recall = nothing_recalled,
-) -> BotParts:
-    """Returns the parts of the bots of a runtime."""
-    waiting = Waiting(store=store)
+def bot_parts(runtime: Runtime, parts: Parts, *, store: Store, recall: Recall = nothing_recalled) -> BotParts:
+    """Returns the parts of the bots of a runtime. `store`: where they keep their chats, unless `parts` has others."""
+    waiting, chats, messenger = Waiting(store=store), parts.chats or StoredChats(store), parts.messenger
     compacting = Compacting(runtime=runtime, chats=chats)
     talk = Talk(runtime=runtime, chats=chats, waiting=waiting, compacting=compacting, recall=recall)
     return BotParts(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.auditing import audit_key, note_secrets
+from toolcaddie.app.bots import BotParts, bot_parts
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
@@ -65,6 +66,8 @@ class Assembled:
     """Changes sources and policy to those of new settings; see `Reloading.reload`."""
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
+    bots: BotParts
+    """Lets the bots of the settings answer people."""
     own_upstream_key: bool
     """True if requests to the upstream, the model's API, use the operator's key; False: clients send their own keys."""
 
@@ -150,6 +153,7 @@ async def assembled(
                 registry=metrics,
                 reload=reload,
                 source_states=states.states,
+                bots=bot_parts(runtime, parts, store=database.store),
                 own_upstream_key=has_own_key(settings, registry),
             )
         finally:
