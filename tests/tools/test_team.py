@@ -346,6 +346,20 @@ async def test_a_wrong_call_says_what_is_wrong(arguments: Mapping[str, Any], pro
         assert host.queue.begun == []
 
 
+async def test_a_program_reads_answer_and_session_as_values() -> None:
+    code = """
+first = await collaborate(action="send", targetBotId="desk", message="one")
+second = await collaborate(action="send", message="two", sessionId=first["sessionId"])
+print(second["answer"], second["sessionId"] == first["sessionId"])
+"""
+    always = replace(preset("default"), programs="always")
+    script = Script(coach=[call("run_program", {"code": code})])
+    async with hosting(BOTS, script, preset=always, programs="monty") as host:
+        result = await host.ask("coach", "ask twice")
+    assert "desk: [coach]: two True" in result.text
+    assert len(host.queue.begun) == 2
+
+
 # ---------------------------------------------------------------- limits, taint, crashes
 
 

@@ -88,17 +88,20 @@ def work_of(
     )
 
 
-def result_of(answer: BotAnswer, target: str, note: str = "") -> ToolResult:
-    """Returns the answer of a bot as a result. If that bot has read untrusted content, its words are marked."""
+def result_of(answer: BotAnswer, target: str, *, session: str = "", note: str = "") -> ToolResult:
+    """Returns the answer of a bot as a result. If that bot has read untrusted content, its words are marked. `session`: the one
+    that the answer belongs to; `note`: a sentence behind the answer."""
     spent = Spent(usage=answer.usage, calls=answer.calls, taint=answer.taint)
     text = marked(answer.text) if answer.taint else answer.text
-    status = {"bot": target, "run": answer.run_id, "status": answer.status}
+    values = {"bot": target, "run": answer.run_id, "status": answer.status, "answer": text}
+    if session:
+        values["sessionId"] = session
     if answer.status == "failed":
-        return replace(failed(f"{target} could not answer: {text}"), spent=spent, structured=status)
+        return replace(failed(f"{target} could not answer: {text}"), spent=spent, structured=values)
     if answer.status == "pending":
         content = (
             f"{target} has begun and waits for a person, who is asked about one of its calls (run {answer.run_id}). Its answer "
             "is not known yet. Do not ask it the same again; tell the user that a question is open."
         )
-        return ToolResult(content=f"{content}{note}", spent=spent, structured=status)
-    return ToolResult(content=f"{target} answers:\n{text}{note}", spent=spent, structured=status)
+        return ToolResult(content=f"{content}{note}", spent=spent, structured=values)
+    return ToolResult(content=f"{target} answers:\n{text}{note}", spent=spent, structured=values)

@@ -164,7 +164,8 @@ class TeamSource:
                 await group.post(answer.text, key=f"{work.id}/reply", sender=target)
         finally:
             await sessions.leave(context.principal, target)
-        return result_of(answer, target, _note(entered.session, entered.number, self._settings.rounds))
+        note = _note(entered.session, entered.number, self._settings.rounds)
+        return result_of(answer, target, session=entered.session, note=note)
 
     async def _ended(self, session: str, context: RunContext, sessions: Sessions) -> ToolResult:
         target = await sessions.end(context.principal, session)
