@@ -278,7 +278,7 @@ async def test_after_untrusted_content_a_person_is_asked_before_the_review_and_i
     assert preview == "hand reviews soul of coach:\n"
     assert reviewer.reviews[0].inherited.taint == ("read_board",)
     assert result.state.taint == ("read_board", "improve")
-    assert proposal.author.taint == ("read_board",)
+    assert proposal.author.taint == ("read_board", "save_memory")  # a fact of the log is tainted too
 
 
 async def test_in_a_clean_run_a_review_asks_nobody_unless_nothing_contains_the_reviewer() -> None:
@@ -296,6 +296,31 @@ async def test_no_new_line_of_a_log_says_that_it_can_be_trusted() -> None:
         await applied(host, proposal)
         text = (await host.texts())[LOG]
     assert text == kept + "- 14:06 Buy gold. <!-- who=default/ann trust=unknown -->\n"
+
+
+async def test_who_applies_a_proposal_is_told_that_strangers_may_have_caused_it() -> None:
+    async with desk(Hand(SOFTER)) as host:
+        preview, _ = await applied(host, proposal_of(await host.call(focus="soul")))
+    assert preview.startswith(
+        "soul of coach, by hand for default/ann, after untrusted results of save_memory\n--- SOUL.md"
+    )
+
+
+async def test_a_secret_of_the_host_is_never_proposed() -> None:
+    Secrets({"AGENT_KEY": "secret-value-of-the-agent"}).get("AGENT_KEY")
+    async with desk(Hand(writing(SOUL="My key is secret-value-of-the-agent.\n"))) as host:
+        text = (await host.call(focus="soul")).text
+    assert "SOUL.md: it has a secret of this host in it" in text
+
+
+async def test_a_bot_with_many_open_proposals_gets_no_further_review() -> None:
+    reviewer = Hand(SOFTER)
+    async with desk(reviewer) as host:
+        for _ in range(20):
+            await host.call(focus="soul")
+        refused = await host.call(focus="soul")
+    assert "20 proposals wait for a person" in refused.text
+    assert len(reviewer.reviews) == 20
 
 
 async def test_what_a_reviewer_leaves_in_the_folder_is_read_as_hostile(tmp_path: Path) -> None:

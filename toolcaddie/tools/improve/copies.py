@@ -14,6 +14,7 @@ from pathlib import Path
 
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import LOGS, PersonaFile, fact_line, read_fact
+from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.guards.paths import Folder, PathError
 from toolcaddie.ports.reviewing import Focus
 from toolcaddie.tools.improve.focuses import is_in, may_be_new
@@ -60,7 +61,7 @@ def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus) -> Chan
             continue
         if text is None or (old is not None and text == old.text):
             continue
-        if problem := _problem(path, old, focus):
+        if problem := _problem(path, text, old, focus):
             left_out.append(f"{path[:200]}: {problem}")
             continue
         text = _distrusted(path, text, before)
@@ -72,6 +73,16 @@ def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus) -> Chan
         )
     left_out += [f"{path}: a review deletes no file" for path in sorted(left) if is_in(path, focus)]
     return Changes(proposed=tuple(proposed), left_out=tuple(left_out))
+
+
+def taint_of(files: Sequence[PersonaFile]) -> tuple[str, ...]:
+    """Returns the tools whose untrusted results may be in these files: those that the writers of their versions had read, and
+    `save_memory` if a fact of a log is tainted."""
+    names = [name for file in files for name in file.author.taint]
+    lines = (line for file in files if file.path.startswith(LOGS) for line in file.text.split("\n"))
+    if any((fact := read_fact(line)) is not None and fact.provenance.trust == "tainted" for line in lines):
+        names.append("save_memory")
+    return tuple(dict.fromkeys(names))
 
 
 def _paths(folder: Path) -> Iterator[str]:
@@ -101,10 +112,12 @@ def _text(folder: Folder, path: str) -> str | None:
         raise PathError("it is not text in UTF-8") from error
 
 
-def _problem(path: str, old: PersonaFile | None, focus: Focus) -> str:
+def _problem(path: str, text: str, old: PersonaFile | None, focus: Focus) -> str:
     """Returns why a change is not proposed; empty: it is."""
     if not is_in(path, focus):
         return f"outside of the focus {focus}"
+    if KNOWN.redact(text) != text:
+        return "it has a secret of this host in it"
     return "" if old is not None or may_be_new(path, focus) else "a review makes no new logs or notes"
 
 

@@ -16,7 +16,9 @@ from toolcaddie.tools.improve.values import Change, Proposal, ProposalStatus
 _KIND = "improve-proposal"
 _TTL_SECONDS = 90 * 86_400.0
 """Open proposals and decided ones are gone after this time; the versions of the files stay."""
-_PAGE = 100
+_PAGE = 20
+_MOST_OPEN = 20
+"""The largest number of open proposals of a bot."""
 
 
 class Proposals:
@@ -55,6 +57,14 @@ class Proposals:
             cursor = page.cursor
             if cursor is None:
                 return sorted(proposals, key=lambda each: each.made, reverse=True)
+
+    async def check_room(self, tenant: str, bot: str) -> None:
+        """Raises `RequestError` if a bot has too many open proposals for another one."""
+        waiting = sum(each.status == "open" for each in await self.all(tenant, bot))
+        if waiting >= _MOST_OPEN:
+            raise RequestError(
+                f"{waiting} proposals wait for a person; nothing is reviewed before some are decided", code="limit"
+            )
 
     async def check(self, proposal: Proposal) -> None:
         """Raises `RequestError` if a proposal was decided already, or if one of its files has changed since."""
@@ -124,9 +134,9 @@ class Proposals:
         return document, _decoded(document)
 
 
-def author_of(principal: Principal, run_id: str, taint: tuple[str, ...]) -> Author:
-    """Returns the author of what a review in this run proposes."""
-    return Author(who=f"{principal.tenant}/{principal.id}", run_id=run_id, taint=taint)
+def author_of(principal: Principal, run_id: str, taint: Sequence[str]) -> Author:
+    """Returns the author of what a review in this run proposes. `taint`: what the run has read, and what is in the files."""
+    return Author(who=f"{principal.tenant}/{principal.id}", run_id=run_id, taint=tuple(dict.fromkeys(taint)))
 
 
 def _note(proposal: Proposal) -> str:

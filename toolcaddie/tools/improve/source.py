@@ -21,7 +21,7 @@ from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.guards.markers import marked
 from toolcaddie.ports import Reviewer
 from toolcaddie.ports.reviewing import Focus, Review
-from toolcaddie.tools.improve.copies import Changes, changes_in, write_copy
+from toolcaddie.tools.improve.copies import Changes, changes_in, taint_of, write_copy
 from toolcaddie.tools.improve.focuses import FOCUSES, instructions_of
 from toolcaddie.tools.improve.proposals import Proposals, author_of
 from toolcaddie.tools.improve.values import Proposal
@@ -79,7 +79,7 @@ class ImproveSource:
                 await self.proposals.check(proposal)
                 return Assessment(
                     annotations=ToolAnnotations(read_only=False, destructive=True, open_world=False),
-                    preview=proposal.diff,
+                    preview=proposal.sheet,
                 )
             focus, reviewer = self._focus(arguments), self._checked_reviewer()
         except RequestError as error:
@@ -109,6 +109,7 @@ class ImproveSource:
 
     async def _reviewed(self, focus: Focus, wish: str, context: RunContext) -> ToolResult:
         key, reviewer = _key(context), self._checked_reviewer()
+        await self.proposals.check_room(key.tenant, key.bot)
         files = await self.proposals.personas.paths(key)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="toolcaddie-improve-"))
         try:
@@ -128,7 +129,7 @@ class ImproveSource:
             bot=key.bot,
             focus=focus,
             made=self._clock(),
-            author=author_of(context.principal, context.run_id, context.taint),
+            author=author_of(context.principal, context.run_id, (*context.taint, *taint_of(files))),
             reviewer=reviewer.name,
             summary=summary,
             changes=changes.proposed,

@@ -47,6 +47,12 @@ class Proposal(Struct, frozen=True, kw_only=True):
     note: str = ""
 
     @property
+    def sheet(self) -> str:
+        """What a person is shown who decides: where the proposal comes from, and the difference."""
+        after = f", after untrusted results of {', '.join(self.author.taint)}" if self.author.taint else ""
+        return f"{self.focus} of {self.bot}, by {self.reviewer} for {self.author.who}{after}\n{self.diff}"
+
+    @property
     def diff(self) -> str:
         """The difference of all files."""
         return "\n".join(change.diff for change in self.changes)
