@@ -14,8 +14,10 @@ import pytest
 
 from tests.doors.commandline import CommandLine
 from tests.walls import needs_the_wall
+from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.settings import load_settings
 from toolcaddie.bots.reviewing import RunReviewer
+from toolcaddie.control.bots import Bot
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.personas import Author, PersonaKey
@@ -370,7 +372,8 @@ async def test_by_default_the_bots_own_model_reviews_with_file_tools_that_reach_
         say("I softened the tone."),
     ]
     model = ScriptedProvider(script)
-    async with desk(RunReviewer(provider=model)) as host:
+    own = {"coach": Bot(model="scripted:large")}
+    async with desk(RunReviewer(provider=model, model="small", bots=own)) as host:
         result = await host.call(focus="soul", context="softer")
     texts = [message.text for message in model.requests[-1].messages if message.role == "tool"]
     assert [each["function"]["name"] for each in model.requests[0].tools] == ["file_read", "file_write", "file_edit"]
@@ -379,7 +382,23 @@ async def test_by_default_the_bots_own_model_reviews_with_file_tools_that_reach_
     assert "no tool" in texts[2]
     assert "+I am patient." in result.text
     assert "I softened the tone." in result.text
+    assert {request.model for request in model.requests} == {"large"}
     assert not model.closed
+
+
+async def test_the_reviewer_of_a_host_has_the_models_of_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "toolcaddie.toml"
+    file.write_text('model = "openai:small"\n[bots.coach]\nmodel = "openai:large"\n[bots.desk]\n')
+    model = ScriptedProvider(lambda _: say("fine"), name="openai")
+    reviewer = reviewer_of(load_settings(file, environ={}), model)
+    for bot in ("coach", "desk"):
+        folder = tmp_path / bot
+        folder.mkdir()
+        principal = Principal(bot=bot)
+        await reviewer.review(
+            Review(folder=folder, instructions="Begin.", focus="soul", principal=principal, seconds=30.0)
+        )
+    assert [request.model for request in model.requests] == ["large", "small"]
 
 
 async def test_what_a_review_uses_counts_against_the_run_that_asked_for_it() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolcaddie.app.models import PRACTICE, asked_of
 from toolcaddie.app.settings import Settings
+from toolcaddie.bots.reviewing import RunReviewer
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredPersonas
-from toolcaddie.ports import Store
+from toolcaddie.ports import EventSink, Provider, Reviewer, Store
+from toolcaddie.registry import Registry
 from toolcaddie.tools.improve import Proposals, proposals_of
 
 
@@ -15,3 +18,11 @@ def stored_proposals(settings: Settings, store: Store) -> Proposals:
     """Returns the proposals in a store, and the files of the bots that they change."""
     folders = {name: Path(bot.persona) for name, bot in settings.bots.items() if bot.persona is not None}
     return proposals_of(Parts(store=store, personas=StoredPersonas(store, folders=folders)))
+
+
+def reviewer_of(
+    settings: Settings, provider: Provider, registry: Registry | None = None, trail: EventSink | None = None
+) -> Reviewer:
+    """Returns the reviewer of this host (`Parts.reviewer`): runs of the bots' own models, which are recorded in the trail."""
+    model = asked_of(settings, registry)[1] or (PRACTICE if provider.name == PRACTICE else "")
+    return RunReviewer(provider=provider, model=model, bots=settings.bots, trail=trail)

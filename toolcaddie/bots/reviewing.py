@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from toolcaddie.control.bots import Bot
 from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RunError
 from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.presets import preset
@@ -26,6 +28,8 @@ class RunReviewer:
 
     provider: Provider
     model: str = ""
+    bots: Mapping[str, Bot] = field(default_factory=dict)
+    """The bots of the settings. One with a model of its own is reviewed by it, the others by `model`."""
     trail: EventSink | None = None
     """Records the reviews as runs."""
     name: str = "run"
@@ -48,6 +52,7 @@ class RunReviewer:
                 Message(role="user", content="Begin the review."),
             ],
             principal=review.principal,
+            model=self._model_of(review.principal),
             inherited=replace(review.inherited, tools=tuple(tool.name for tool in source.tools())),
             remember=False,
         )
@@ -57,6 +62,10 @@ class RunReviewer:
             raise RunError(f"the review ended with status {result.status}")
         spent = Spent(usage=result.usage, calls=result.state.calls, taint=result.state.taint)
         return Reviewed(summary=result.text, spent=spent)
+
+    def _model_of(self, principal: Principal) -> str | None:
+        bot = self.bots.get(principal.bot or "")
+        return None if bot is None else bot.model
 
 
 class _Shared:
