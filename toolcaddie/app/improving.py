@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from toolcaddie.app.models import PRACTICE, asked_of
+from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import Settings
 from toolcaddie.bots.reviewing import RunReviewer
-from toolcaddie.parts import Parts
-from toolcaddie.personas import StoredPersonas
 from toolcaddie.ports import EventSink, Provider, Reviewer, Store
 from toolcaddie.registry import Registry
 from toolcaddie.tools.improve import Proposals, proposals_of
@@ -16,8 +13,7 @@ from toolcaddie.tools.improve import Proposals, proposals_of
 
 def stored_proposals(settings: Settings, store: Store) -> Proposals:
     """Returns the proposals in a store, and the files of the bots that they change."""
-    folders = {name: Path(bot.persona) for name, bot in settings.bots.items() if bot.persona is not None}
-    return proposals_of(Parts(store=store, personas=StoredPersonas(store, folders=folders)))
+    return proposals_of(host_parts(settings, store))
 
 
 def reviewer_of(

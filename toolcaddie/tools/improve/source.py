@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolcaddie.core.assessment import Assessment
-from toolcaddie.core.bots import BEGINS_RUNS, Inherited
+from toolcaddie.core.bots import Inherited
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import RequestError, ToolcaddieError
 from toolcaddie.core.personas import PersonaFile, PersonaKey
@@ -22,6 +22,7 @@ from toolcaddie.guards.markers import marked
 from toolcaddie.ports import Reviewer
 from toolcaddie.ports.reviewing import Focus, Review
 from toolcaddie.tools.improve.copies import Changes, changes_in, taint_of, write_copy
+from toolcaddie.tools.improve.definitions import CATEGORY, NAME, definition_of_tool
 from toolcaddie.tools.improve.focuses import FOCUSES, instructions_of
 from toolcaddie.tools.improve.proposals import Proposals, author_of
 from toolcaddie.tools.improve.values import Proposal
@@ -29,11 +30,6 @@ from toolcaddie.util.random_ids import random_id
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import valid_text
 
-NAME = "improve"
-_CATEGORY = Category(
-    name="persona", description="The bot's own files.", keywords=("improve", "review", "persona", "soul", "mejorar")
-)
-_GRACE = 10.0
 _MARGIN = 2.0
 _MOST_SUMMARY = 4_000
 
@@ -61,13 +57,13 @@ class ImproveSource:
         self._seconds = seconds
         self._max_output = max_output
         self._clock = clock
-        self._tools = (_definition(self.name, allowed, seconds),)
+        self._tools = (definition_of_tool(self.name, allowed, seconds),)
 
     def tools(self) -> Sequence[Tool]:
         return self._tools
 
     def categories(self) -> Sequence[Category]:
-        return (_CATEGORY,)
+        return (CATEGORY,)
 
     async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
         """Refuses what cannot work. Applying a proposal always asks, and shows the whole difference. A review asks after
@@ -183,39 +179,6 @@ class ImproveSource:
         if self._reviewer is None:
             raise RequestError("this host has no reviewer; name one in [source.reviewer]")
         return self._reviewer
-
-
-def _definition(label: str, allowed: Sequence[Focus], seconds: float) -> Tool:
-    return Tool(
-        name=NAME,
-        description=(
-            "Have your own files reviewed: memory, soul, motivations or identity. A reviewer edits a copy, and you get the "
-            "difference as a proposal. Nothing changes before a person agrees: call it with action apply and the proposal, or "
-            "tell the user its id."
-        ),
-        input_schema={
-            "type": "object",
-            "properties": {
-                "focus": {
-                    "type": "string",
-                    "enum": list(FOCUSES),
-                    "description": f"What to review; allowed: {', '.join(allowed)}.",
-                },
-                "context": {"type": "string", "description": "What you want to be better, and why."},
-                "action": {"type": "string", "enum": ["review", "apply"], "default": "review"},
-                "proposal": {"type": "string", "description": "The proposal to apply."},
-            },
-            "additionalProperties": False,
-        },
-        category=_CATEGORY.name,
-        hints=("self-improvement", "reflect", "consolidate memory"),
-        source=label,
-        annotations=ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False),
-        tags=(BEGINS_RUNS,),
-        timeout=seconds + _GRACE,
-        personal=True,
-        untrusted=True,
-    )
 
 
 def _made(copy: Path, files: Sequence[PersonaFile]) -> None:
