@@ -551,3 +551,10 @@ def test_the_command_line_does_not_overwrite_what_changed_since(line: CommandLin
     first, second = asyncio.run(proposed(2))
     line.ok("improve", "apply", first)
     assert "SOUL.md has changed since the review" in line.refused("improve", "apply", second)
+
+
+def test_the_settings_alone_give_a_bot_a_reviewer_whose_runs_are_recorded(line: CommandLine) -> None:
+    (line.home / "toolcaddie.toml").write_text('default_bot = "coach"\n[[source]]\ntype = "improve"\n[bots.coach]\n')
+    assert "improve" in line.ok("tools")
+    assert "the review proposes no change" in line.ok("call", "improve", "focus=soul")
+    assert "Begin the review." in line.ok("trail")

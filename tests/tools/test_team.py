@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from security.team_host import Host, hosting
 from security.teams import forest
+from tests.doors.commandline import CommandLine
 from toolcaddie.control.bots import Bot, ModeTools
 from toolcaddie.core.bots import GROUPS, ChatKey, Inherited, line_problem
 from toolcaddie.core.catalog import Catalog, View
@@ -521,3 +523,15 @@ async def test_the_random_trees_would_notice_a_bot_that_passes_on_more_than_it_h
     missed = [goal.name for goal in grown.goals if goal.wrong]
     assert "tools beyond those of all bots of the line" in missed
     assert "trees with more calls than the first request may make" in missed
+
+
+@pytest.mark.proves("R002-72", "R002-73")
+def test_the_settings_alone_give_bots_their_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = CommandLine(tmp_path)
+    source = '[[source]]\ntype = "team"\ncollaboration = true\n'
+    (tmp_path / "toolcaddie.toml").write_text(f'default_bot = "coach"\n{source}[bots.coach]\n[bots.desk]\n')
+    assert {"delegate_to_bot", "collaborate"} <= set(line.ok("tools").split())
+    assert "- desk: no description" in line.ok("call", "collaborate", "action=discover")
+    (tmp_path / "toolcaddie.toml").write_text(f'default_bot = "coach"\n{source}[bots.coach]\n')
+    assert "collaborate" not in line("tools").output

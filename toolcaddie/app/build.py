@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.bots import BotParts, bot_parts
 from toolcaddie.app.classifying import classifier_of
+from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
@@ -103,11 +104,13 @@ async def assembled(
     parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox)
     if settings.sandbox is not None:
         sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
+    provider = provider_of(settings, registry, parts)
+    trail = Trail(database.events, durable=settings.storage.durable)
+    parts = replace(parts, reviewer=reviewer_of(settings, provider, registry, trail))
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     reloading = Reloading(source, settings, registry, parts)
     requests = logged_requests(settings)
-    provider = provider_of(settings, registry, parts)
     check_bot_models(settings, registry)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
@@ -118,7 +121,7 @@ async def assembled(
             settings,
             [source],
             provider,
-            trail=Trail(database.events, durable=settings.storage.durable),
+            trail=trail,
             sinks=[*sinks_of(settings, registry, parts), *notices],
             classifier=classifier,
             attempts=attempts_of(settings, clients_retry=clients_retry and not sources),

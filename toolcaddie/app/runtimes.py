@@ -49,6 +49,9 @@ from toolcaddie.util.replacing import replace
 ATTEMPTS = 3
 """The largest number of requests to a model for one answer, unless `upstream.attempts` is set."""
 
+_STORING = ("authored", "improve", "team")
+"""Types of sources that need a store to be made."""
+
 
 def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
@@ -206,7 +209,7 @@ def offline(settings: Settings) -> Runtime:
 
 def _store_on_demand(settings: Settings) -> Store | None:
     """Returns a store that opens the database with each call, if these settings need one to select tools; otherwise None."""
-    if settings.embedding.embedder is None and not names_source(settings, "authored"):
+    if settings.embedding.embedder is None and not any(names_source(settings, each) for each in _STORING):
         return None
     store: Store = _with_database("vectors_kept").StoreOnDemand(settings)
     return store

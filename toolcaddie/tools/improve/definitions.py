@@ -12,7 +12,7 @@ from toolcaddie.tools.improve.focuses import FOCUSES
 
 NAME = "improve"
 CATEGORY = Category(
-    name="persona", description="The bot's own files.", keywords=("improve", "review", "persona", "soul", "mejorar")
+    name="improve", description="The bot's own files.", keywords=("improve", "review", "persona", "soul", "mejorar")
 )
 _GRACE = 10.0
 """Seconds by which the tool's own timeout is longer than that of a review, so that the review ends first."""
