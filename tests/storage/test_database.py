@@ -31,6 +31,7 @@ NOBODY = 65534
 WITHOUT_CHAIN = (
     "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
     "alter table api_keys drop column limits; drop table key_windows; drop table key_usage;"
+    "drop table jobs; drop table job_slots;"
 )
 """Makes the database one of a version without a chain over the trail."""
 

@@ -20,6 +20,7 @@ from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.storage.audits import Audits
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.files import OpenFiles
+from toolcaddie.storage.jobs import DatabaseJobs
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeases
@@ -64,6 +65,7 @@ class Database:
             database.retention    statistics, and pruning of old runs
             database.audits       checks of the trail, and its export
             database.leases       the processes that are alive
+            database.jobs         jobs and their slots
 
     Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
 
@@ -112,6 +114,7 @@ class Database:
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader, self.leases, chain)
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
+        self.jobs = DatabaseJobs(self._writer, self._reader, self.leases)
         self.retention = Retention(self._writer, self._reader, chain, clock=clock)
         self.audits = Audits(self._writer, self._reader, sealer, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)

@@ -188,3 +188,43 @@ prunings = Table(
     Column("first_event", BigInteger, nullable=False),
     Column("last_event", BigInteger, nullable=False),
 )
+
+# Jobs and their state, see `jobs`. Moments are milliseconds since the epoch, because slots are compared exactly.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", String(255), nullable=False),
+    Column("bot", String(255), nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("data", LargeBinary, nullable=False),  # what does not change
+    Column("enabled", Integer, nullable=False),
+    Column("next", BigInteger),
+    Column("current", BigInteger),  # the slot that has begun and not ended
+    Column("last", BigInteger),
+    Column("status", String(8), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Index("jobs_by_bot", "tenant", "bot"),
+    Index("jobs_by_next", "next"),
+)
+
+# The slots of jobs, see `jobs`.
+job_slots = Table(
+    "job_slots",
+    metadata,
+    Column("job", String(32), nullable=False),
+    Column("slot", BigInteger, nullable=False),
+    Column("manual", Integer, nullable=False),
+    Column("status", String(8), nullable=False),
+    Column(
+        "lease", BigInteger
+    ),  # of the process that must put it into the queue, or runs it; NULL: any process may take it
+    Column("began", Double),
+    Column("ended", Double),
+    Column("note", Text, nullable=False),
+    Column("starts", Integer, nullable=False),
+    PrimaryKeyConstraint("job", "slot"),
+    Index("job_slots_open", "lease", sqlite_where=text("ended IS NULL"), postgresql_where=text("ended IS NULL")),
+    Index("job_slots_by_end", "ended"),
+)

@@ -1,0 +1,53 @@
+"""A process that runs jobs and writes each run to a file, and what tests and the benchmark need to start one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from toolcaddie.core.jobs import Job, JobLimits, JobOutcome, Slot
+from toolcaddie.jobs.desk import JobDesk
+from toolcaddie.jobs.queue import DurableQueue, WorkKind
+from toolcaddie.jobs.scheduler import WORK, CatchUpRule, RunJob, Scheduler
+from toolcaddie.storage.database import Database
+
+LEASE = 1.0
+
+
+@asynccontextmanager
+async def running(
+    url: str, run_job: RunJob, *, catch_up: CatchUpRule = CatchUpRule()
+) -> AsyncIterator[tuple[JobDesk, Scheduler, DurableQueue]]:
+    """Everything that runs jobs, on one database. Jobs may run every second."""
+    async with Database(url, lease=LEASE) as database:
+        queue = DurableQueue(url, database.store, {WORK: WorkKind(do=lambda payload: scheduler.work(payload))})
+        scheduler = Scheduler(database.jobs, database.store, queue, run_job, catch_up=catch_up)
+        desk = JobDesk(
+            rows=database.jobs,
+            store=database.store,
+            limits=JobLimits(least_seconds=1.0),
+            zone="Europe/Madrid",
+            wake=scheduler.wake,
+        )
+        async with queue, scheduler:
+            yield desk, scheduler, queue
+
+
+async def _main(url: str, path: str, pause: float) -> None:
+    async def run_job(job: Job, slot: Slot) -> JobOutcome:
+        with open(path, "a") as file:
+            file.write(f"begun {slot.work_id}\n")
+        await asyncio.sleep(pause)
+        with open(path, "a") as file:
+            file.write(f"ended {slot.work_id}\n")
+        return JobOutcome(succeeded=True)
+
+    async with running(url, run_job, catch_up=CatchUpRule(policy="all")):
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(sys.argv[1], sys.argv[2], float(sys.argv[3])))

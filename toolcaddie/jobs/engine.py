@@ -1,0 +1,208 @@
+"""The calls of DBOS, each of which blocks: everything that `queue` needs of it, and nothing else imports it.
+
+DBOS is imported when it starts, because that takes half a second and most processes have no durable work. On PostgreSQL its
+tables are in a schema `dbos` beside ours; if a connection names the schema of ours, in one named after it. On SQLite they are in
+a file beside the database: DBOS holds SQLite's one write lock while it talks to Python, and the trail, on the way of every request,
+would wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import make_url
+
+from toolcaddie.core.errors import ConfigError
+
+_APPLICATION = "toolcaddie"
+_VERSION = "1"
+"""The same for all versions of Toolcaddie, so that each continues the work of all others."""
+_WORK = "work"
+_STARTS = 20
+"""How often a piece of work is begun, after crashes, until it is given up: it may be what crashes."""
+_POLL_SECONDS = 0.1
+_THREADS = 8
+_BUSY_SECONDS = 5.0
+_UNFINISHED = ("ENQUEUED", "DELAYED", "PENDING")
+_AT_ONCE = 500
+
+Begin = Callable[[str, str, bytes], Future[bytes]]
+"""Begins a piece of work of a kind, by id and payload, and returns its future."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of a piece of work: its result, or the reason why there is none."""
+
+    result: bytes | None = None
+    problem: str = ""
+
+
+class Engine:
+    """`queues`: for each kind of work the largest number of pieces that are done at once; None: any. Raises `ConfigError`."""
+
+    def __init__(self, database_url: str, queues: Mapping[str, int | None]) -> None:
+        self._url, self._schema = _places(database_url)
+        self._queues = dict(queues)
+        self._dbos: Any = None
+        self._client: Any = None
+        self._running: Any = None
+
+    def start(self, executor: str, begin: Begin) -> None:
+        """Begins to do work under that executor id."""
+        dbos = self._dbos = _imported()
+        logging.getLogger("dbos").addHandler(logging.NullHandler())  # otherwise DBOS adds one that prints
+        logging.getLogger("dbos").setLevel(logging.ERROR)
+        serializer = _serializer()
+        self._running = dbos.DBOS(
+            config={
+                "name": _APPLICATION,
+                "system_database_url": self._url,
+                "dbos_system_schema": self._schema,
+                "executor_id": executor,
+                "application_version": _VERSION,
+                "serializer": serializer,
+                "log_level": "ERROR",
+                "max_executor_threads": _THREADS,
+                "use_listen_notify": False,
+                "scheduler_polling_interval_sec": 3_600.0,
+            }
+        )
+
+        @dbos.DBOS.workflow(name=_WORK, max_recovery_attempts=_STARTS)  # type: ignore[untyped-decorator]
+        async def work(kind: str, payload: str) -> str:
+            """Returns `+` and the result in base64, or `-` and the reason of the failure."""
+            future = begin(kind, dbos.DBOS.workflow_id, base64.b64decode(payload))
+            try:
+                result: bytes = await asyncio.wrap_future(future)
+                return "+" + base64.b64encode(result).decode()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001  whatever it is, it is the outcome of the work
+                return f"-has failed: {type(error).__name__}: {error}"
+
+        dbos.DBOS.listen_queues(list(self._queues))
+        dbos.DBOS.launch()
+        for name, most in self._queues.items():
+            dbos.DBOS.register_queue(
+                name, worker_concurrency=most, polling_interval_sec=_POLL_SECONDS, on_conflict="always_update"
+            )
+        self._client = dbos.DBOSClient(
+            system_database_engine=self._running._sys_db.engine,
+            dbos_system_schema=self._schema,
+            serializer=serializer,
+            application_name=_APPLICATION,
+        )
+
+    def stop(self) -> None:
+        """Stops the work of this process as a crash would, so that it is recovered."""
+        if self._dbos is not None:
+            self._dbos.DBOS.destroy(destroy_registry=True)
+            self._dbos = self._client = self._running = None
+
+    def put(self, kind: str, work: Sequence[tuple[str, bytes]], delay: float) -> None:
+        options: dict[str, Any] = {
+            "workflow_name": _WORK,
+            "queue_name": kind,
+            "app_version": _VERSION,
+            "application_name": _APPLICATION,
+        }
+        if delay > 0:
+            options["delay_seconds"] = delay
+        with self._running._sys_db.engine.begin() as connection:
+            for work_id, payload in work:
+                encoded = base64.b64encode(payload).decode()
+                self._client.enqueue_in_transaction(connection, {**options, "workflow_id": work_id}, kind, encoded)
+
+    def ending(self, work_id: str) -> Ending | None:
+        """Returns the end of a piece of work; None: it has not ended."""
+        found = self._client.list_workflows(workflow_ids=[work_id], load_input=False)
+        if not found:
+            return Ending(problem="was never put, or is forgotten")
+        status, output = found[0].status, found[0].output
+        if status in _UNFINISHED:
+            return None
+        if status != "SUCCESS":
+            return Ending(problem="was cancelled" if status == "CANCELLED" else f"was given up ({status})")
+        if output.startswith("+"):
+            return Ending(result=base64.b64decode(output[1:]))
+        return Ending(problem=output[1:])
+
+    def over(self, work_ids: Sequence[str]) -> list[str]:
+        """Returns those pieces of work that are not to be done any more."""
+        over: list[str] = []
+        for start in range(0, len(work_ids), _AT_ONCE):
+            ids = list(work_ids[start : start + _AT_ONCE])
+            found = self._client.list_workflows(workflow_ids=ids, load_input=False, load_output=False)
+            over += [each.workflow_id for each in found if each.status not in _UNFINISHED]
+        return over
+
+    def cancel(self, work_ids: Sequence[str]) -> None:
+        self._client.cancel_workflows(list(work_ids))
+
+    def executors(self, own: str) -> list[str]:
+        """Returns the ids of the other processes that have begun work that has not ended."""
+        pending = self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
+        return sorted({each.executor_id for each in pending if each.executor_id not in (None, "", own)})
+
+    def recover(self, executors: Sequence[str]) -> int:
+        """Puts the work of dead processes back into its queues. Returns its amount."""
+        return len(self._dbos.DBOS._recover_pending_workflows(list(executors)))
+
+    def clean(self, age: float) -> None:
+        """Removes what ended long ago."""
+        before = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+        while old := self._client.list_workflows(
+            completed_before=before, limit=_AT_ONCE, load_input=False, load_output=False
+        ):
+            self._client.delete_workflows([each.workflow_id for each in old])
+
+
+def _places(database_url: str) -> tuple[str, str]:
+    """Returns the URL of DBOS's tables and their schema. Makes the file of SQLite."""
+    url = make_url(database_url)
+    if url.get_backend_name() == "postgresql":
+        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False), _schema(
+            str(url.query.get("options", ""))
+        )
+    if url.database in (None, "", ":memory:"):
+        raise ConfigError(
+            "database_url: durable work needs a database on disk, such as sqlite:///data/toolcaddie.sqlite"
+        )
+    path = Path(f"{str(url.database).removesuffix('.sqlite')}.work.sqlite")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # its texts are what people wrote
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
+    connection.execute(
+        "PRAGMA journal_mode = WAL"
+    )  # it stays: DBOS itself would not set it, and take four times as long
+    connection.close()
+    return f"sqlite:///{path}", "dbos"
+
+
+def _schema(options: str) -> str:
+    """Returns the name of DBOS's schema beside that of our tables, which the options of a connection may name."""
+    _, _, own = options.partition("search_path=")
+    return f"{own.split(',')[0].split()[0]}_dbos" if own else "dbos"
+
+
+def _imported() -> Any:
+    try:
+        return importlib.import_module("dbos")
+    except ModuleNotFoundError as error:
+        raise ConfigError("durable work needs DBOS; pip install 'toolcaddie[bots]'") from error
+
+
+def _serializer() -> Any:
+    return importlib.import_module("dbos._serialization").DBOSPortableJSON

@@ -1,0 +1,250 @@
+"""Begins the slots of jobs when they are due, and records their outcomes. Any number of processes may do so at the same time.
+
+    queue = DurableQueue(database_url, database.store, {WORK: WorkKind(do=lambda payload: scheduler.work(payload))})
+    scheduler = Scheduler(database.jobs, database.store, queue, run_job)
+    async with queue, scheduler:
+        ...
+
+One slot goes this way: it is *claimed* (its row is added, and the job's next slot moved, in one transaction, which succeeds in
+one process), *put* into the durable queue under an id made of job and slot, *begun* by some process, and *ended* there. If a
+process dies at any point, its slots are adopted by a living one, which puts them again; what is in the queue already is not put
+twice. A job has one slot in progress; what becomes due meanwhile, or passed while no process ran, is decided by `catch_up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from toolcaddie.core.errors import StorageError, ToolcaddieError
+from toolcaddie.core.jobs import CatchUp, Job, JobOutcome, Slot, milliseconds
+from toolcaddie.jobs.desk import SCHEDULERS, following_slot
+from toolcaddie.jobs.schedule import back_off
+from toolcaddie.ports import Store
+from toolcaddie.ports.jobs import Claim, JobStore, SlotQueue
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+WORK = "jobs"
+"""The kind of work of slots."""
+
+RunJob = Callable[[Job, Slot], Awaitable[JobOutcome]]
+"""Sends the message of a job, or lets its bot follow its instruction. After a crash it is called again with the same slot, so
+what it does must have `slot.work_id` as its key. An exception is a failure."""
+
+_LOOK_SECONDS = 1.0
+"""Longest time between two looks for jobs that other processes changed."""
+_AT_ONCE = 100
+"""Number of slots in one transaction, which other writers wait for."""
+_GRACE_SECONDS = 60.0
+"""A slot that is later counts as missed."""
+_CLEAN_SECONDS = 60.0
+_KEEP_SECONDS = 7 * 86_400.0
+_GIVEN_UP = "its work was given up after too many crashes, or cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUpRule:
+    """Decides about slots that passed while they could not begin. `most`: of `all`, only so many run, the newest."""
+
+    policy: CatchUp = "last"
+    most: int = 100
+
+    def claim(self, job: Job, now: float) -> tuple[float | None, float | None, int]:
+        """Returns the slot of a due job that is to begin, the next one after it, and the number of slots that are left out. No
+        slot: all are left out."""
+        first = job.next or now
+        following = following_slot(job, after=first)
+        if following is None or following > now:
+            late = self.policy == "skip" and now - first > _GRACE_SECONDS
+            return (None if late else first), following, int(late)
+        if self.policy == "all":
+            return self._of_all(job, first, now)
+        last, left_out = first, 0
+        while following is not None and following <= now and left_out < self.most:
+            last, following, left_out = following, following_slot(job, after=following), left_out + 1
+        if following is not None and following <= now:  # too many to count
+            last, following = now, following_slot(job, after=now)
+        late = self.policy == "skip" and now - last > _GRACE_SECONDS
+        return (None if late else last), following, left_out + int(late)
+
+    def _of_all(self, job: Job, first: float, now: float) -> tuple[float, float | None, int]:
+        missed = [first]
+        while len(missed) <= self.most and (slot := following_slot(job, after=missed[-1])) is not None and slot <= now:
+            missed.append(slot)
+        if len(missed) <= self.most:
+            return first, following_slot(job, after=first), 0
+        return missed[-1], following_slot(job, after=missed[-1]), len(missed) - 1
+
+
+class Scheduler:
+    """`clock` returns seconds since the epoch."""
+
+    def __init__(
+        self,
+        rows: JobStore,
+        store: Store,
+        queue: SlotQueue,
+        run_job: RunJob,
+        *,
+        catch_up: CatchUpRule = CatchUpRule(),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = rows
+        self._store = store
+        self._queue = queue
+        self._run_job = run_job
+        self._catch_up = catch_up
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._unput: list[Slot] = []
+        """Claimed slots that are not in the queue yet."""
+        self._registered: int | None = None
+        self._cleaned = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Looks for due slots at once, because a job was added or changed."""
+        self._woken.set()
+
+    async def open(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self._registered is not None:
+            await self._store.delete(SCHEDULERS, str(self._registered))
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- beginning -----------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            wait = _LOOK_SECONDS
+            try:
+                wait = await self.step()
+            except Exception as error:  # noqa: BLE001  the outermost frame of the task, which must outlive any failure
+                log.warning("jobs_not_begun", error=f"{type(error).__name__}: {error}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), wait)
+
+    async def step(self) -> float:
+        """Begins everything that is due. Returns the seconds until the next step."""
+        lease = await self._store.lease()
+        await self._register(lease)
+        await self._put(())
+        while orphans := await self._rows.adopt(lease=lease, most=_AT_ONCE):
+            await self._put(orphans)
+        while due := await self._rows.due(self._clock(), most=_AT_ONCE):
+            claims = [self._claim(job) for job in due]
+            slots = await self._rows.claim([claim for claim in claims if claim.slot >= 0], lease=lease)
+            await self._put(slots)
+            await self._leave_out([claim for claim in claims if claim.slot < 0])
+            if len(due) < _AT_ONCE:
+                break
+        await self._clean()
+        earliest = await self._rows.earliest()
+        return _LOOK_SECONDS if earliest is None else min(_LOOK_SECONDS, max(0.0, earliest - self._clock()))
+
+    def _claim(self, job: Job) -> Claim:
+        slot, following, left_out = self._catch_up.claim(job, self._clock())
+        if left_out:
+            log.warning("job_slots_left_out", job=job.id, count=left_out, catch_up=self._catch_up.policy)
+        return Claim(job=job, slot=-1.0 if slot is None else slot, next=following)
+
+    async def _leave_out(self, claims: Sequence[Claim]) -> None:
+        """Moves jobs on whose missed slots do not run. One that would have run once is over."""
+        for claim in claims:
+            await self._rows.switch(claim.job.id, enabled=claim.next is not None, next_slot=claim.next)
+
+    async def _put(self, slots: Sequence[Slot]) -> None:
+        self._unput += slots
+        if self._unput:
+            await self._queue.put_many(WORK, [(slot.work_id, _payload(slot)) for slot in self._unput])
+            self._unput = []
+
+    async def _register(self, lease: int) -> None:
+        """Writes down that this process runs jobs."""
+        if self._registered != lease:
+            await self._store.put(SCHEDULERS, str(lease), b"")
+            self._registered = lease
+
+    async def _clean(self) -> None:
+        """Ends slots whose work was given up, and removes old slots and the marks of dead processes."""
+        now = self._clock()
+        if now - self._cleaned < _CLEAN_SECONDS:
+            return
+        self._cleaned = now
+        stuck = {slot.work_id: slot for slot in await self._rows.unfinished(before=now - _CLEAN_SECONDS)}
+        over = set(await self._queue.given_up(list(stuck)))
+        if over:
+            # What ended a moment ago is not among them any more.
+            open_slots = {slot.work_id: slot for slot in await self._rows.unfinished(before=now - _CLEAN_SECONDS)}
+            await self._rows.fail([open_slots[each] for each in over & open_slots.keys()], note=_GIVEN_UP, now=now)
+        await self._rows.forget(before=now - _KEEP_SECONDS)
+        for document in (await self._store.scan(SCHEDULERS)).documents:
+            if not await self._store.holds(int(document.key)):
+                await self._store.delete(SCHEDULERS, document.key)
+
+    # --- running -------------------------------------------------------------------------------------------------------
+
+    async def work(self, payload: bytes) -> bytes:
+        """Runs a slot. This is the function of the kind of work `WORK`."""
+        job_id, at = msgspec.json.decode(payload, type=tuple[str, int])
+        lease = await self._store.lease()
+        begun = await self._rows.begin(job_id, at / 1000, lease=lease, now=self._clock())
+        if begun is None:
+            return b""
+        job, slot = begun
+        outcome = await self._outcome(job, slot)
+        await self._end(job, slot, outcome, lease)
+        return b""
+
+    async def _outcome(self, job: Job, slot: Slot) -> JobOutcome:
+        try:
+            return await self._run_job(job, slot)
+        except StorageError:
+            raise
+        except Exception as error:  # whatever it is, it is the outcome of the job
+            if not isinstance(error, ToolcaddieError):
+                log.exception("job_failed", job=job.id)
+            return JobOutcome(succeeded=False, note=f"{type(error).__name__}: {error}")
+
+    async def _end(self, job: Job, slot: Slot, outcome: JobOutcome, lease: int) -> None:
+        now = self._clock()
+        goes_on = slot.manual or not job.is_once
+        failed = not outcome.succeeded and not slot.manual
+        await self._rows.end(
+            slot,
+            outcome,
+            lease=lease,
+            now=now,
+            not_before=now + back_off(job.failures + 1) if failed else None,
+            stop=not goes_on,
+            delete=not goes_on and job.delete_after_run and outcome.succeeded,
+        )
+        self.wake()
+
+
+def _payload(slot: Slot) -> bytes:
+    return msgspec.json.encode((slot.job, milliseconds(slot.at)))
