@@ -123,6 +123,7 @@ async def assembled(
             provider,
             trail=trail,
             sinks=[*sinks_of(settings, registry, parts), *notices],
+            meter=database.meter,
             classifier=classifier,
             attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
             registry=registry,

@@ -28,7 +28,7 @@ from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.bots.prompting import BotPrompt
 from toolcaddie.control.answers import SameAnswer
-from toolcaddie.control.bots import Bots
+from toolcaddie.control.bots import Bots, DayBudget
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
@@ -38,7 +38,7 @@ from toolcaddie.engine.engine import Programs
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredChats, StoredPersonas
-from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, Policy, Provider, Store, ToolSource
+from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, KeyMeter, Policy, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -81,6 +81,7 @@ def runtime_of(
     *,
     trail: EventSink | None = None,
     sinks: Sequence[EventSink] = (),
+    meter: KeyMeter | None = None,
     classifier: Classifier | None = None,
     attempts: int = 1,
     asks: bool = True,
@@ -90,7 +91,8 @@ def runtime_of(
     """Returns a runtime with these parts; the settings determine everything else.
 
     `attempts`: the largest number of requests to a model for one answer. `asks`: False for commands that send no request to a
-    model, so that no key is needed. The parts that the settings name are made by `registry`, which passes `parts` to them.
+    model, so that no key and no `meter` (which counts what bots use) is needed. The parts that the settings name are made by
+    `registry`, which passes `parts` to them.
     """
     registry, parts = registry or Registry(), parts or host_parts(settings)
     embedder = embedder_of(settings, registry, parts)
@@ -112,6 +114,7 @@ def runtime_of(
         trail=trail,
         sinks=sinks,
         documents=store_of(settings, registry, parts),
+        meter=meter,
         classifier=classifier,
         embedder=embedder,
         patience=settings.embedding.patience,
@@ -124,7 +127,7 @@ def runtime_of(
         middleware=all_of("middleware", settings.middleware, registry, parts),
         meta_tools=meta_tools,
         experience=experience_of(settings),
-        bots=settings.bots,
+        bots=settings.bots if asks else {name: replace(bot, budget=DayBudget()) for name, bot in settings.bots.items()},
         roles=settings.roles,
         default_bot=settings.default_bot,
         categories=settings.catalog.categories,

@@ -9,6 +9,7 @@ ToolcaddieError
 │   └── RunNotFoundError     no stored run has that id
 ├── RunError                 the run could not continue
 │   ├── LimitExceededError   a limit of the run was reached; `limit` is its name
+│   ├── BudgetSpentError     the bot has used its budget for today; nothing was done
 │   ├── ToolNotCalledError   tool use was forced and no attempt called a tool
 │   ├── OutputError          no answer of the model fits the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
@@ -101,6 +102,16 @@ class LimitExceededError(RunError):
         super().__init__(message)
         self.limit = limit
         self.state = state
+
+
+class BudgetSpentError(RunError):
+    """A bot has used its budget for today, so its run was refused before it began. `counted`: 'requests', 'tokens' or 'dollars'.
+    `retry_after`: seconds until the budget is renewed."""
+
+    def __init__(self, message: str, *, counted: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.counted = counted
+        self.retry_after = retry_after
 
 
 class ToolNotCalledError(RunError):

@@ -36,6 +36,7 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("get", "get_many", "put", "put_many", "compare_and_set", "delete", "scan", "lease", "holds"),
         "such as database.store, see ports.Store",
     ),
+    "meter": (("reserve", "settle"), "such as database.meter, see ports.KeyMeter"),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
     "experience": (("add", "extend", "past"), "Experience() of toolcaddie.learning"),
     "cache": (("get", "put", "level"), "an object with these methods, see ports.CacheStore"),

@@ -19,6 +19,7 @@ from toolcaddie.engine.engine import not_stored
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
+from toolcaddie.runtime.budgets import Budgets
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
 from toolcaddie.runtime.contexts import context_of, conversation_digest
@@ -41,6 +42,7 @@ class Answering:
 
     setups: Setups
     views: Views
+    budgets: Budgets
     classifier: Classifier | None
     conversations: Conversations
     bus: EventBus
@@ -64,6 +66,13 @@ class Answering:
         if before is not None and before.waiting and await self.resuming.is_answered(before.waiting, request.principal):
             with suppress(RunNotFoundError):  # another request continues it at this moment
                 return await self._continue(before, request, live)
+        async with self.budgets.charged(request, self.setups.model_of(request)) as charged:
+            return await self._run(request, before, output, charged(self.bus.emitter(live)), live=live is not None)
+
+    async def _run(
+        self, request: RunRequest, before: Conversation | None, output: Output | None, told: Emit, *, live: bool
+    ) -> RunResult:
+        """Answers a request with a run of its own, which passes its events to `told`. `live`: True if somebody listens to it."""
         model, setup = self.setups.model_of(request), self.setups.of(request)
         sight = await self.views.see(request, setup)
         view, offload = sight.view, sight.offload
@@ -71,7 +80,7 @@ class Answering:
         owner = await self.documents.lease()
         if request.lease not in (None, owner):
             raise StorageError("this process lost its lease before the run began; send the request again")
-        async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
+        async with end_recorded(context.run_id, told, stopping=self.stopping) as emit:
             await emit(started(request, context, setup.preset))
             search = await search_for(request, view, setup, offload)
             choice = await choose(search, view, setup, before, self.classifier, offload)
@@ -90,7 +99,7 @@ class Answering:
                     context,
                     choice.selection,
                     emit,
-                    live=live is not None,
+                    live=live,
                     delivery=delivery,
                     checkpoint=self.conversations.checkpoint(
                         request,

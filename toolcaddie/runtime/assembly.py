@@ -44,6 +44,7 @@ from toolcaddie.ports import (
     Embedder,
     EventSink,
     Interpreter,
+    KeyMeter,
     Middleware,
     Policy,
     Provider,
@@ -56,6 +57,7 @@ from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.answering import Answering
 from toolcaddie.runtime.background import Background
+from toolcaddie.runtime.budgets import Budgets
 from toolcaddie.runtime.bus import EventBus
 from toolcaddie.runtime.calling import Calling
 from toolcaddie.runtime.conversations import Conversations
@@ -102,6 +104,7 @@ class Assembly:
         trail: EventSink | None = None,
         sinks: Sequence[EventSink] = (),
         documents: Store | None = None,
+        meter: KeyMeter | None = None,
         classifier: Classifier | None = None,
         embedder: Embedder | RemoteEmbedder | str | None = None,
         patience: float = PATIENCE,
@@ -139,6 +142,7 @@ class Assembly:
             trail=trail,
             sinks=sinks,
             documents=documents,
+            meter=meter,
             classifier=classifier,
             patience=patience,
             rankers=rankers,
@@ -208,6 +212,7 @@ class Assembly:
             bounds=bounds,
             programs=known_programs,
         )
+        budgets = Budgets(bots=known_bots, meter=meter, prices_of=setups.prices_of, clock=clock)
         learning = None
         if experience is not None:
             learning = Learning(experience, source, setups.default.selector, default_preset.selection)
@@ -233,6 +238,7 @@ class Assembly:
         self._models = models
         self._views = views
         self._setups = setups
+        self._budgets = budgets
         self._executors = executors
         self._vectors = vectors
         self._learning = learning
@@ -248,6 +254,7 @@ class Assembly:
             setups=setups,
             views=views,
             bots=known_bots,
+            budgets=budgets,
             gates=gates,
             bus=bus,
             runs=runs,
@@ -260,6 +267,7 @@ class Assembly:
         self._answering = Answering(
             setups=setups,
             views=views,
+            budgets=budgets,
             classifier=classifier,
             conversations=conversations,
             bus=bus,

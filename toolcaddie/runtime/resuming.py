@@ -12,12 +12,13 @@ from toolcaddie.control.bots import Bots
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import LimitExceededError, RequestError, RunNotFoundError
-from toolcaddie.core.events import ApprovalClosed, RunResumed
+from toolcaddie.core.events import ApprovalClosed, Emit, RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
+from toolcaddie.runtime.budgets import Budgets
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.conversations import Conversation
@@ -27,7 +28,7 @@ from toolcaddie.runtime.output import Output, stored_output, with_output, with_v
 from toolcaddie.runtime.planning import taint_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
-from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.storage.runs import StoredRun, StoredRuns
 from toolcaddie.util.replacing import replace
 
 
@@ -47,6 +48,7 @@ class Resuming:
     setups: Setups
     views: Views
     bots: Bots
+    budgets: Budgets
     gates: Gates
     bus: EventBus
     runs: StoredRuns
@@ -79,6 +81,29 @@ class Resuming:
         request = (
             replace(stored.request, principal=identified, dependencies=dependencies) if turn is None else turn.request
         )
+        async with self.budgets.charged(
+            request, self.setups.model_of(request), requests=0 if turn is None else 1
+        ) as charged:
+            told = charged(self.bus.emitter(live))
+            return await self._resume(
+                stored, request, told, approvals, results, principal, reason, live=live is not None, turn=turn
+            )
+
+    async def _resume(
+        self,
+        stored: StoredRun,
+        request: RunRequest,
+        told: Emit,
+        approvals: Mapping[str, bool],
+        results: Mapping[str, str],
+        principal: Principal | None,
+        reason: str,
+        *,
+        live: bool,
+        turn: Turn | None,
+    ) -> RunResult:
+        """Resumes a stored run, which passes its events to `told`. `live`: True if somebody listens to it."""
+        run_id = stored.state.run_id
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
         view = self.views.of(request)
@@ -103,16 +128,12 @@ class Resuming:
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
         try:
-            async with end_recorded(
-                run_id, self.bus.emitter(live), acted=bool(state.called), stopping=self.stopping
-            ) as emit:
+            async with end_recorded(run_id, told, acted=bool(state.called), stopping=self.stopping) as emit:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
                 for approval in decided.expired:
                     await emit(ApprovalClosed(run_id=run_id, approval=approval))
                 checkpoint = self.ending.conversations.checkpoint(request, then=claim.checkpoint)
-                result = await drive(
-                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=checkpoint
-                )
+                result = await drive(engine, state, context, Selection(), emit, live=live, checkpoint=checkpoint)
                 result = with_value(result, output)
                 return await self.ending.end(
                     request, result, view, setup, emit, output=output, store_paused=claim.store_paused, claim=claim

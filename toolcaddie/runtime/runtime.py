@@ -24,6 +24,7 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.events import RunEvent
+from toolcaddie.core.key_limits import Allowance
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
@@ -84,6 +85,7 @@ class Runtime(Assembly):
     Storage and telemetry:
 
     - `trail`: the audit trail. If it fails, runs fail. `sinks`: further receivers of events; their failures are logged.
+    - `meter`: counts what bots use in a day; needed if one has a budget.
     - `documents`: stores paused runs, approvals, and what conversations were sent. Without it they last as long as the process.
     """
 
@@ -256,6 +258,10 @@ class Runtime(Assembly):
     def prices_of(self, model: str) -> Prices | None:
         """Returns the prices of a model of the provider, or of another one as `provider:model`; None: they are unknown."""
         return self._setups.prices_of(model)
+
+    async def used_today(self, principal: Principal) -> Sequence[Allowance]:
+        """Returns the amounts in the budget of the principal's bot, and what is used of each today; empty: it has no budget."""
+        return await self._budgets.used(principal)
 
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
         """Passes the events of all runs to a function until the `with` block ends."""

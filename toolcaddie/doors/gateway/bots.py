@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from toolcaddie.control.bots import unknown_bot
+from toolcaddie.control.bots import DayBudget, unknown_bot
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject
@@ -56,6 +56,14 @@ class BotModels:
             )
             raise RefusedError(problem(400, message, kind="invalid_request_error", param="model"))
         return answering.removeprefix(f"{self._runtime.provider.name}:")
+
+    def must_run(self, caller: Caller, principal: Principal) -> bool:
+        """Returns True for a request to a bot, and for one of a bot with a budget, which counts runs."""
+        return caller.by_bot or self.has_budget(principal)
+
+    def has_budget(self, principal: Principal) -> bool:
+        bot = None if principal.bot is None else self._runtime.bots.get(principal.bot)
+        return bot is not None and bot.budget != DayBudget()
 
     def priced(self, envelope: Envelope) -> Mapping[str, msgspec.Raw]:
         """Returns the fields of a request to a bot with the model that answers, whose prices count."""

@@ -162,7 +162,8 @@ class ModelHandler:
     ) -> None:
         """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
-        if self._forwarder is not None and not caller.by_bot and self._forwards(exchange, envelope, caller):
+        forwards = not self._bots.must_run(caller, principal)
+        if forwards and self._forwarder is not None and self._forwards(exchange, envelope, caller):
             share.give()
             self._forward_counter.inc()
             headers = self._headers(exchange, keyed=keyed, once=True)

@@ -134,7 +134,15 @@ class Passing:
         return self._onward.headers(exchange.headers, keyed=caller.keyed, once=True, key_headers=self.key_headers)
 
     async def _send(self, method: str, exchange: Exchange, caller: Caller, *, path: str = "") -> None:
-        """Sends the request to the upstream, and its answer to the client."""
+        """Sends the request to the upstream, and its answer to the client. What may cost something is refused to a bot with a
+        budget, because only runs are counted in it."""
+        if method == "POST" and self._bots.has_budget(caller.principal):
+            message = (
+                f"the bot {caller.principal.bot!r} has a budget, in which only its runs are counted, so nothing else is "
+                "passed on with its key; use a key without a bot"
+            )
+            await exchange.refuse(problem(403, message, kind="invalid_request_error", code="forbidden"))
+            return
         with self._bodies.share() as share:
             body = await exchange.body(share)
             if body is None:

@@ -6,6 +6,7 @@ The upstream is the model's API behind the gateway; the operator is whoever runs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -14,6 +15,7 @@ import msgspec
 from toolcaddie.audit.redact import redact_keys
 from toolcaddie.core.errors import (
     AuditError,
+    BudgetSpentError,
     ConfigError,
     LimitExceededError,
     ProviderAuthError,
@@ -117,6 +119,9 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
             )
         case StorageError():
             return problem(503, str(error), kind="server_error", code="storage_failed")
+        case BudgetSpentError():
+            headers = {"retry-after": str(math.ceil(error.retry_after)), **_NO_RETRY}
+            return problem(429, str(error), kind=error.counted, code="rate_limit_exceeded", headers=headers)
         case LimitExceededError():
             return problem(422, str(error), kind="run_failed", code=f"{error.limit}_exceeded", headers=_NO_RETRY)
         case _:
