@@ -19,7 +19,7 @@ _KEYS = {"command", "args", "env", "cwd", "url", "headers", "headers_from", "tok
 _PLACEHOLDER = re.compile(r"(?:\$\{(?:env:|input:)?([A-Za-z_][A-Za-z0-9_-]*)\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\})\Z")
 """A whole value that stands for a variable or for an answer of the user: `${NAME}`, `${env:NAME}`, `${input:name}`, or
 `{env:NAME}`."""
-_LARGEST = 4 * 1024 * 1024
+LARGEST = 4 * 1024 * 1024
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 def read_servers(text: bytes, *, place: str) -> Imported:
     """Returns the tables for the servers of a file. Raises `ConfigError` if the file has no list of servers."""
-    if len(text) > _LARGEST:
+    if len(text) > LARGEST:
         raise ConfigError(f"{place} has {len(text):,} bytes; it is no settings file of a client")
     servers = servers_of(document_of(text, place=place))
     if servers is None:
@@ -169,18 +169,20 @@ def _free_name(name: str, names: set[str]) -> str:
 def as_toml(tables: Sequence[Mapping[str, Any]]) -> str:
     """Returns the tables as text for `toolcaddie.toml`."""
     return "\n".join(
-        "[[source]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in table.items()) for table in tables
+        "[[source]]\n" + "".join(f"{key} = {toml_of(value)}\n" for key, value in table.items()) for table in tables
     )
 
 
-def _toml(value: Any) -> str:
+def toml_of(value: Any) -> str:
+    """Returns a value as TOML, on one line."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml_of(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_of, value)) + "]"
     # A TOML text is a JSON text, except that it may not contain DEL.
     return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
 
 
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+def toml_key(key: str) -> str:
+    """Returns a key as TOML writes it."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_of(key)
