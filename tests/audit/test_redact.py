@@ -245,3 +245,26 @@ def test_hostile_text_does_not_take_long(hostile: str) -> None:
     redact_text((hostile * 65_536)[:65_536])
     redact_text(hostile + " " * 65_536)
     assert time.process_time() - begun < 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("+525587654321", "•••321"),
+        ("call +52 (55) 8765-43 21, please", "call •••321, please"),
+        ('{"contact": "+14158675309"}', '{"contact": "•••309"}'),
+        ("+525587654321+525587654321", "•••321+525587654321"),
+        ("1+525587654321", "1+525587654321"),
+        ("at 2026-05-04T12:00:00+02:00, 3 + 4 = 7, a+12345678b, +1234567", None),
+        ("+12345678901234567890", None),
+    ],
+)
+def test_of_a_telephone_number_with_its_country_the_last_three_digits_stay(text: str, clean: str | None) -> None:
+    assert redact_text(text) == (text if clean is None else clean)
+
+
+def test_many_beginnings_of_telephone_numbers_take_linear_time() -> None:
+    for piece in ("+1", "+1 2 3 4 5 6 ", "+1(.2(.3", "++++1"):
+        began = time.perf_counter()
+        redact_text(piece * 50_000)
+        assert time.perf_counter() - began < 2

@@ -28,7 +28,7 @@ from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
-from toolcaddie.ports import Command, OnOutput, SearchHit
+from toolcaddie.ports import CallOrder, CallReport, Command, OnOutput, PlacedCall, RefusedCall, SearchHit
 from toolcaddie.ports.ranking import Ranking
 from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
@@ -54,6 +54,7 @@ from toolcaddie.testing.part_contracts import (
     SEARCH,
     SINK,
     SOURCE,
+    TELEPHONY,
     BrokenPromises,
     Check,
     Subject,
@@ -517,6 +518,58 @@ class OneUse(Generous):
         self.is_open = False
 
 
+class Ringing:
+    """Makes every call."""
+
+    name = "ringing"
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+
+    async def place(self, order: CallOrder, *, seconds: float) -> PlacedCall | RefusedCall:
+        if not order.to[2:]:
+            return RefusedCall(reason="no number")
+        return PlacedCall(id=str(next(self._ids)))
+
+    def report(self, url: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> CallReport | None:
+        return None
+
+    async def close(self) -> None:
+        pass
+
+
+class Monotonous(Ringing):
+    """Gives all calls the same id."""
+
+    async def place(self, order: CallOrder, *, seconds: float) -> PlacedCall | RefusedCall:
+        return PlacedCall(id="1")
+
+
+class Careful(Ringing):
+    """Raises an error for a call that it certainly did not make."""
+
+    async def place(self, order: CallOrder, *, seconds: float) -> PlacedCall | RefusedCall:
+        if not order.to[2:]:
+            raise OutboundError("no number")
+        return await super().place(order, seconds=seconds)
+
+
+class Slow(Ringing):
+    """Takes its time, whatever it was given."""
+
+    async def place(self, order: CallOrder, *, seconds: float) -> PlacedCall | RefusedCall:
+        if seconds < 1:
+            await asyncio.Event().wait()
+        return await super().place(order, seconds=seconds)
+
+
+class Credulous(Ringing):
+    """Believes whoever reports."""
+
+    def report(self, url: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> CallReport | None:
+        return CallReport(id=parameters.get("CallSid", ""), status="completed", is_final=True)
+
+
 class Leaky(Plain):
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
         return await super().start(replace(command, env={**os.environ, **command.env}), on_output)
@@ -572,6 +625,10 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SEARCH, Fragile, "an odd query is answered or refused with an outbound error"),
     (SEARCH, Stubborn, "a search without time ends soon"),
     (SEARCH, OneUse, "it can be closed twice and used again"),
+    (TELEPHONY, Monotonous, "a call is placed with an id of its own"),
+    (TELEPHONY, Careful, "a number that cannot be called is refused with a reason"),
+    (TELEPHONY, Slow, "a call without time ends soon and is not said to be refused"),
+    (TELEPHONY, Credulous, "a report that nobody signed is none"),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),

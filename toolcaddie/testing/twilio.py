@@ -68,7 +68,7 @@ class ScriptedTwilio:
         self.rung: list[RungCall] = []
         self._replies = list(replies)
         self._numbers = numbers
-        self._closing = asyncio.Event()
+        self._closing, self._ringing = asyncio.Event(), asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -94,6 +94,11 @@ class ScriptedTwilio:
         self._closing.set()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def ringing(self) -> RungCall:
+        """Waits until a telephone has rung. Returns the last call."""
+        await self._ringing.wait()
+        return self.rung[-1]
 
     async def report(self, call: RungCall, status: str, *, seconds: int | None = None) -> int:
         """Reports the status of a call to its address, signed as Twilio signs. Returns the status of the answer."""
@@ -130,6 +135,7 @@ class ScriptedTwilio:
         if reply == "unready":
             return web.Response(status=503, text="<h1>Service Unavailable</h1>", content_type="text/html")
         self.rung.append(call)
+        self._ringing.set()
         if reply == "stall":
             await self._closing.wait()
         if reply in ("stall", "cut") and request.transport is not None:
