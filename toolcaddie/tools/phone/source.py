@@ -162,10 +162,11 @@ class PhoneSource:
         try:
             outcome = await self._telephony.place(order, seconds=self._line.timeout)
         except OutboundError as error:
-            log.warning("phone_call_unknown", call=row_key, number=masked(target.number), problem=str(error))
-            return _unknown(target, str(error).replace(target.number, masked(target.number)))
+            problem = _without_number(str(error), target)
+            log.warning("phone_call_unknown", call=row_key, number=masked(target.number), problem=problem)
+            return _unknown(target, problem)
         if isinstance(outcome, RefusedCall):
-            reason = outcome.reason.replace(target.number, masked(target.number))
+            reason = _without_number(outcome.reason, target)
             await self._book.refused(row_key, reason)
             await self._book.uncount(day, bot, target.number)
             return failed(f"{target.public} was not called: {reason}")
@@ -193,6 +194,11 @@ class PhoneSource:
 def _with_key(address: str, key: str) -> str:
     """Returns the address for reports with the key of a call's row."""
     return address and f"{address}{'&' if '?' in address else '?'}{_REPORT_KEY}={key}"
+
+
+def _without_number(text: str, target: Target) -> str:
+    """Returns the words of a service without the number, which it may repeat."""
+    return text.replace(target.number, masked(target.number))
 
 
 def _unknown(target: Target, problem: str) -> ToolResult:
