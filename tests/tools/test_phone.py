@@ -18,6 +18,8 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from yarl import URL
 
+from tests.doors.commandline import CommandLine
+from tests.doors.conftest import toolcaddie  # noqa: F401  (a fixture)
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.approval import Approval
@@ -556,6 +558,27 @@ async def test_numbers_are_masked_in_results_logs_and_trail_and_whole_in_the_que
         assert account not in text
     assert "•••321" in stored
     assert [log["number"] for log in logs if log["event"] == "phone_call_unknown"] == ["•••321"]
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def test_the_command_line_lists_the_tool_and_keeps_contacts_between_commands(
+    toolcaddie: CommandLine,  # noqa: F811  (the fixture)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TWILIO_ACCOUNT_SID", "AC0123456789")
+    monkeypatch.setenv("TWILIO_AUTH_TOKEN", "token-0123456789")
+    (tmp_path / "toolcaddie.toml").write_text(
+        f'[[source]]\ntype = "phone"\nfrom_number = "{HOME}"\n\n'
+        '[source.limits]\nquiet_hours = "21:00-09:00"\ntimezone = "America/Mexico_City"\n'
+    )
+    assert "phone_call" in toolcaddie.ok("tools")
+    toolcaddie.ok("call", "phone_call", "action=add_contact", "contact=Ann", f"phone_number={ANN}")
+    assert toolcaddie.ok("call", "phone_call", "action=list_contacts").strip() == "- ann (•••321)"
+    trail = toolcaddie.ok("trail", "--json")
+    assert "token-0123456789" not in trail
 
 
 # ---------------------------------------------------------------- contracts

@@ -49,7 +49,7 @@ from toolcaddie.util.replacing import replace
 ATTEMPTS = 3
 """The largest number of requests to a model for one answer, unless `upstream.attempts` is set."""
 
-_STORING = ("authored", "improve", "team")
+_STORING = ("authored", "cron", "improve", "memory", "persona", "phone")
 """Types of sources that need a store to be made."""
 
 
@@ -196,9 +196,10 @@ def offline(settings: Settings) -> Runtime:
     """Returns a runtime that selects, explains and computes prices for the model of the settings. It sends no request to a model
     and needs no key for one.
 
-    A database is opened only if an embedder is set, whose vectors are stored there for the next command, or for tools that bots
-    wrote, whose approvals are there. Sources that connect to something are opened for their tools and closed again. If learning
-    is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, `StorageError`.
+    A database is opened only if an embedder is set, whose vectors are stored there for the next command, or for sources whose
+    things are there, such as the approvals of tools that bots wrote. Sources that connect to something are opened for their tools
+    and closed again. If learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`,
+    `StorageError`.
     """
     registry, parts = Registry(), host_parts(settings, _store_on_demand(settings))
     provider = Unasked(asked_of(settings)[0])
