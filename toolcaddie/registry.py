@@ -97,6 +97,25 @@ SOCKETS: Mapping[str, Socket] = {
             makes="Telephony",
             members=("name", "place", "report", "close"),
         ),
+        Socket(
+            name="channel",
+            group="toolcaddie.channels",
+            makes="Channel",
+            members=(
+                *(
+                    "longest",
+                    "busy_seconds",
+                    "open",
+                    "listen",
+                    "receive",
+                    "send",
+                    "show_busy",
+                    "picture",
+                    "facts",
+                    "close",
+                ),
+            ),
+        ),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
 }

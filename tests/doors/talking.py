@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from toolcaddie.app.settings.channels import ChannelSettings
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.control import Principal
-from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.run import RunResult
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.station import Station
@@ -33,7 +34,9 @@ class Talk:
 
     async def answer(self, work: BotWork) -> BotAnswer:
         self.works.append(work)
-        result = await self.runtime.run(work.message, principal=work.principal, conversation=work.chat)
+        result = await self.runtime.run(
+            [Message(role="user", content=work.message)], principal=work.principal, conversation=work.chat
+        )
         self._runs[work.id] = result.run_id
         return self._answer(work, result)
 
@@ -71,6 +74,19 @@ def telegram_station(server: ScriptedTelegram, name: str = "tg", *, webhook_url:
 
 
 @contextlib.asynccontextmanager
+async def telegram_chat(
+    folder: Path, script: Any = echo, *, runtime: Mapping[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[tuple[ScriptedTelegram, Talk, Channels]]:
+    """A bot that people can write to at a local Telegram."""
+    async with (
+        ScriptedTelegram() as server,
+        talking(script, **(runtime or {})) as talk,
+        running([telegram_station(server, **settings)], talk, folder / "db") as channels,
+    ):
+        yield server, talk, channels
+
+
+@contextlib.asynccontextmanager
 async def running(stations: Sequence[Station], talk: Any, database: Path) -> AsyncIterator[Channels]:
     """The channels over a database in a file, as soon as they lead."""
     async with Database(f"sqlite:///{database}", lease=0.5) as opened:
@@ -78,3 +94,10 @@ async def running(stations: Sequence[Station], talk: Any, database: Path) -> Asy
         async with channels:
             await channels.until_leading()
             yield channels
+
+
+async def eventually(condition: Callable[[], Any], *, seconds: float = 10.0) -> None:
+    """Waits until a condition holds."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)

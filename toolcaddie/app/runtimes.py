@@ -49,7 +49,7 @@ from toolcaddie.util.replacing import replace
 ATTEMPTS = 3
 """The largest number of requests to a model for one answer, unless `upstream.attempts` is set."""
 
-_STORING = ("authored", "cron", "improve", "memory", "persona", "phone")
+_STORING = ("authored", "cron", "improve", "memory", "persona", "phone", "team")
 """Types of sources that need a store to be made."""
 
 

@@ -4,6 +4,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 from __future__ import annotations
 
 from toolcaddie.ports.bots import BotRunner, BotTalk, Chats, Messenger, PersonaFiles, WorkQueue
+from toolcaddie.ports.channels import Channel, ChannelInbox
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import (
@@ -67,6 +68,8 @@ __all__ = [
     "CallOrder",
     "CallReport",
     "CallWrapper",
+    "Channel",
+    "ChannelInbox",
     "Chats",
     "ClaimingSource",
     "Classifier",

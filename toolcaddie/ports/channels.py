@@ -23,8 +23,9 @@ class ChannelInbox(Protocol):
         """Returns a value that was noted; None: there is none."""
         ...
 
-    async def note(self, key: str, value: str) -> None:
-        """Stores a small value, for all processes. Raises `StorageError` if this process no longer runs the channel."""
+    async def note(self, key: str, value: str, *, seconds: float | None = None) -> None:
+        """Stores a small value, for all processes. `seconds`: time after which it is forgotten; None: never. Raises
+        `StorageError` if this process no longer runs the channel."""
         ...
 
 

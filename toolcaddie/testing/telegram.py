@@ -6,7 +6,7 @@
         await server.answers(1)
 
 `write` and `press` are what people do. `sent` has the messages of the bot, in order; `calls` has every accepted call.
-`faults[method]` is a list of faults for the next calls of a method: `Fault(...)`.
+`faults[method]` is a list of faults for the next calls of a method: `Fault(...)`, or None for a call that succeeds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ScriptedTelegram:
         self.sent: list[dict[str, Any]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.refusals: list[str] = []
-        self.faults: defaultdict[str, list[Fault]] = defaultdict(list)
+        self.faults: defaultdict[str, list[Fault | None]] = defaultdict(list)
         self.files: dict[str, bytes] = {}
         self.webhook: dict[str, Any] = {}
         self.blocked: set[int] = set()

@@ -1,6 +1,7 @@
 """The settings of an operator: `toolcaddie.toml`, overridden by environment variables.
 
 model.py        the settings as values
+channels.py     the keys that all channels have
 schema.py       the types of all tables of the file
 file.py         TOML with line numbers, and the starter file
 environment.py  variables such as TOOLCADDIE_SERVER_PORT
@@ -9,6 +10,7 @@ load.py         reads and checks file and environment
 
 from __future__ import annotations
 
+from toolcaddie.app.settings.channels import ChannelSettings, channel_settings_of
 from toolcaddie.app.settings.file import DEFAULT_FILE, starter_toml
 from toolcaddie.app.settings.load import (
     age_seconds,
@@ -49,6 +51,7 @@ __all__ = [
     "AuditSettings",
     "CacheSettings",
     "CatalogSettings",
+    "ChannelSettings",
     "ClassifierSettings",
     "DeliverySettings",
     "EmbeddingSettings",
@@ -63,6 +66,7 @@ __all__ = [
     "StorageSettings",
     "Upstream",
     "age_seconds",
+    "channel_settings_of",
     "duration_seconds",
     "effective_preset",
     "load_settings",

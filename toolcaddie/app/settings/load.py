@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, UnsetType
 
+from toolcaddie.app.settings.channels import ChannelSettings, channel_settings_of
 from toolcaddie.app.settings.environment import with_environment
 from toolcaddie.app.settings.file import SettingsFile, read_file
 from toolcaddie.app.settings.model import Age, CacheSettings, PartSettings, Settings
@@ -304,6 +305,8 @@ def _known_keys(socket: str, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
     ours: Mapping[str, Any] = {"type": str} if socket in (*PART_LISTS, *SINGLE_PARTS) else {}
     if socket == "source":
         ours = {**ours, "required": bool, **table_fields(Arrangement)}
+    if socket == "channel":
+        ours = {**ours, **table_fields(ChannelSettings)}
     return {**ours, **table_fields(kind)}
 
 
@@ -315,6 +318,9 @@ def _check_config(
     ours: Mapping[str, Any] = {}
     if socket == "source":
         config, ours = arrangement_of(config, kind)
+    if socket == "channel":
+        config, common = channel_settings_of(config)
+        _convert(file, common, ChannelSettings, path)
     if kind.__struct_config__.forbid_unknown_fields:
         known = _known_keys(socket, kind)
         _refuse_unknown(file, config, msgspec.defstruct(name, list(known.items())), path)

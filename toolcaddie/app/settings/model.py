@@ -329,6 +329,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Middleware around every call; the first is the outermost."""
     meta_tool: tuple[PartSettings, ...] = ()
     """Meta tools in addition to those of the preset."""
+    channel: tuple[PartSettings, ...] = ()
+    """Channels, through which people talk to bots. Their tables have the keys of `channels.ChannelSettings` too."""
     policy: PartSettings | None = None
     approver: PartSettings | None = None
     approvals: ApprovalSettings = ApprovalSettings()

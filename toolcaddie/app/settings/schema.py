@@ -32,7 +32,7 @@ DERIVED: Mapping[str, type[Any]] = {"learning": Learning}
 """Tables that become an instance of these classes. Their types are derived from the classes, so that a file may say "off" where
 a field takes None."""
 
-PART_LISTS = ("source", "sink", "middleware", "meta_tool")
+PART_LISTS = ("source", "sink", "middleware", "meta_tool", "channel")
 """Sockets (kinds of parts) with any number of parts in a file, each in a table under a header in double brackets."""
 SINGLE_PARTS = ("policy", "approver", "store", "interpreter", "sandbox")
 """Sockets with at most one part in a file."""

@@ -36,5 +36,5 @@ class Inbox:
         value = await self._store.get(_STATE, f"{self.name}\0{key}")
         return None if value is None else value.decode()
 
-    async def note(self, key: str, value: str) -> None:
-        await self._store.put(_STATE, f"{self.name}\0{key}", value.encode(), owner=self._owner())
+    async def note(self, key: str, value: str, *, seconds: float | None = None) -> None:
+        await self._store.put(_STATE, f"{self.name}\0{key}", value.encode(), ttl=seconds, owner=self._owner())

@@ -31,6 +31,10 @@ _COMMANDS = {
     "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),
     "authored": (f"{_PACKAGE}.authored", "List the tools that bots wrote, and decide about them."),
     "improve": (f"{_PACKAGE}.improve", "List what reviews propose for the files of bots, and decide about it."),
+    "channels": (
+        f"{_PACKAGE}.channels",
+        "List the channels, let people talk to a bot, and check the settings of a channel.",
+    ),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (

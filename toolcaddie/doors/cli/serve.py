@@ -32,6 +32,9 @@ from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import DEFAULT_FILE, MCPSettings, Settings
 from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
+from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.doors.channels.http import ChannelsDoor
+from toolcaddie.doors.channels.setup import channels_of
 from toolcaddie.doors.cli.accepting import Acceptor, Share
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
@@ -64,6 +67,7 @@ from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
+from toolcaddie.ports import BotTalk
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -262,13 +266,14 @@ async def _serve(
     share: Share | None,
     *,
     prunes: bool,
+    talk_of: Callable[[Assembled], BotTalk] | None = None,
 ) -> None:
     """Opens the runtime and the database, and serves requests until a signal stops the server.
 
     `read` returns the settings of this moment, for a reload at SIGHUP. `listener`: the bound socket. `announce` is called
     with the facts to announce once the server listens. `common`: what all
     workers have in common, and `share` this worker's part; None: this is the only process. `prunes`: True if this process
-    removes old runs.
+    removes old runs. `talk_of` makes what answers the people of the channels.
     """
     async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
         if prunes:
@@ -277,13 +282,20 @@ async def _serve(
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
         reviews = _reviews(parts)
+        channels = _channels(parts, talk_of)
+        if channels is not None:
+            await stack.enter_async_context(channels)
         app = create_app(
             parts,
             forwards=not settings.fallback,
             bounds=settings.bounds,
             idempotency=settings.idempotency,
             settings=settings.gateway,
-            mounts={**_console(parts, reviews), **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {})},
+            mounts={
+                **_console(parts, reviews),
+                **_webhooks(channels),
+                **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {}),
+            },
             reviews=reviews,
             metrics=None if common is None else _joined_metrics(common.metrics),
         )
@@ -354,7 +366,7 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
     `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
     check_mode(settings)
-    if settings.path in _TAKEN_PATHS or settings.path.startswith(("/v1", *Console.paths)):
+    if settings.path in _TAKEN_PATHS or settings.path.startswith(("/v1", *Console.paths, *ChannelsDoor.paths)):
         raise ConfigError(f"mcp.path {settings.path!r} is a path of the gateway; choose another one, such as /mcp")
     return MCPDoor(
         parts.runtime,
@@ -382,6 +394,21 @@ def _console(parts: Assembled, reviews: Reviews | None) -> Mapping[str, App]:
         return {}
     console = Console([authored_section(reviews)], parts.documents, parts.keys, identified=parts.runtime.identified)
     return dict.fromkeys(console.paths, console)
+
+
+def _channels(parts: Assembled, talk_of: Callable[[Assembled], BotTalk] | None) -> Channels | None:
+    """Returns the channels of the settings, not opened yet; None: there are none. Raises `ConfigError`."""
+    if not parts.settings.channel:
+        return None
+    if talk_of is None:
+        raise ConfigError("the settings have channels, but this server has no bots that talk; remove [[channel]]")
+    host = host_parts(parts.settings, parts.documents)
+    return channels_of(parts.settings, talk_of(parts), store=parts.documents, parts=host)
+
+
+def _webhooks(channels: Channels | None) -> Mapping[str, App]:
+    """Returns the webhooks of the channels at their path; nothing if there are no channels."""
+    return {} if channels is None else dict.fromkeys(ChannelsDoor.paths, ChannelsDoor(channels))
 
 
 def _tokens(settings: MCPSettings) -> Tokens | None:

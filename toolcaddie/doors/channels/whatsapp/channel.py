@@ -108,7 +108,7 @@ class WhatsApp:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return ChannelReply(status=400)
         for message in messages_of(notification, self._number):
-            await self._opened.note(f"{_LAST}{message.chat}", f"{self._clock():.0f}")
+            await self._opened.note(f"{_LAST}{message.chat}", f"{self._clock():.0f}", seconds=_WINDOW_SECONDS)
             await self._opened.put(message)
         return ChannelReply(status=200)
 

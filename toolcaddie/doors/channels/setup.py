@@ -1,0 +1,50 @@
+"""Makes the channels of the settings."""
+
+from __future__ import annotations
+
+import msgspec
+
+from toolcaddie.app.settings import ChannelSettings, PartSettings, Settings, channel_settings_of
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.parts import Parts
+from toolcaddie.ports import BotTalk, Store
+from toolcaddie.registry import Registry
+from toolcaddie.util.suggest import did_you_mean
+
+
+def channels_of(
+    settings: Settings, talk: BotTalk, *, store: Store, parts: Parts, registry: Registry | None = None
+) -> Channels | None:
+    """Returns the channels of the settings, not opened yet; None: they have none. `talk` answers the messages.
+
+    Raises `ConfigError` for a mistake in the settings, and for a secret that is not set.
+    """
+    if not settings.channel:
+        return None
+    return Channels(stations_of(settings, parts, registry or Registry()), talk, store, clock=parts.clock)
+
+
+def stations_of(settings: Settings, parts: Parts, registry: Registry) -> list[Station]:
+    """Returns a station for each `[[channel]]`."""
+    return [_station(part, settings, parts, registry) for part in settings.channel]
+
+
+def _station(part: PartSettings, settings: Settings, parts: Parts, registry: Registry) -> Station:
+    own, common = channel_settings_of(part.config)
+    try:
+        ours = msgspec.convert(common, ChannelSettings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"channel {part.type!r}: {error}") from error
+    bot = ours.bot or settings.default_bot
+    if settings.bots and (bot is None or bot not in settings.bots):
+        name = "no bot" if bot is None else f"the bot {bot!r}"
+        raise ConfigError(
+            f"channel {ours.name!r}: {name} answers here; {did_you_mean(bot or '', sorted(settings.bots))} (setting channel.bot)"
+        )
+    return Station(
+        settings=msgspec.structs.replace(ours, bot=bot),
+        type=part.type,
+        service=registry.make("channel", part.type, own, parts),
+    )
