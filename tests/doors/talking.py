@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.doors.serving import served
 from toolcaddie import Runtime
 from toolcaddie.app.settings.channels import ChannelSettings
 from toolcaddie.core.approval import Approval
@@ -16,6 +17,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.run import RunResult
 from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.doors.channels.http import ChannelsDoor
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.doors.channels.telegram import telegram
 from toolcaddie.parts import Parts, Secrets
@@ -94,6 +96,29 @@ async def running(stations: Sequence[Station], talk: Any, database: Path) -> Asy
         async with channels:
             await channels.until_leading()
             yield channels
+
+
+class Later:
+    """An application that is served before it is made, because its channels need the address of the server."""
+
+    def __init__(self) -> None:
+        self.app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
+@contextlib.asynccontextmanager
+async def webhook_served(
+    make: Callable[[str], Station], talk: Any, database: Path
+) -> AsyncIterator[tuple[str, Channels]]:
+    """A channel whose webhook is served. `make` returns its station, from the address of the server."""
+    later = Later()
+    async with served(later) as url:
+        station = make(url)
+        async with running([station], talk, database) as channels:
+            later.app = ChannelsDoor(channels)
+            yield f"{url}/channels/{station.name}", channels
 
 
 async def eventually(condition: Callable[[], Any], *, seconds: float = 10.0) -> None:

@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.doors.serving import served
-from tests.doors.talking import eventually, running, talking, telegram_chat, telegram_station
+from tests.doors.talking import eventually, running, talking, telegram_chat, telegram_station, webhook_served
 from toolcaddie import tool
 from toolcaddie.core.bots import ChatAddress
 from toolcaddie.core.content import Image, media_of
 from toolcaddie.core.errors import ProviderError, RequestError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.doors.channels.channels import Channels
-from toolcaddie.doors.channels.http import ChannelsDoor
 from toolcaddie.doors.channels.people import Pairings
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import call, say
@@ -130,7 +128,7 @@ async def test_retry_after_is_honoured_and_failures_that_may_pass_are_repeated(t
         assert asyncio.get_running_loop().time() - begun >= 1
         server.blocked.add(1)
         server.write("I block you", person=1)
-        await server.until(lambda: "Forbidden: bot was blocked by the user" in server.refusals)
+        await eventually(lambda: "Forbidden: bot was blocked by the user" in server.refusals)
         server.blocked.clear()
         server.write("I am back", person=1)
         await server.answers(2)
@@ -333,26 +331,24 @@ async def test_only_one_of_two_processes_polls_and_the_other_one_takes_over(tmp_
 
 
 async def test_the_webhook_takes_signed_updates_once_and_nothing_else(tmp_path: Path) -> None:
-    async with ScriptedTelegram() as server, talking() as talk, served(Later()) as url:
-        station = telegram_station(server, allow=("1",), webhook_url=url)
-        async with running([station], talk, tmp_path / "db") as channels:
-            Later.door = ChannelsDoor(channels)
-            await server.until(lambda: bool(server.webhook))
-            update = server.write("Hello", person=1)
-            assert await server.deliver(update, secret="wrong") == 401
-            assert await server.deliver(b"{", secret=None) == 400
-            assert [await server.deliver(update) for _ in range(3)] == [200, 200, 200]
-            assert await server.deliver({"update_id": 5, "unknown": {}}) == 200
-            await server.answers(1)
-            server.webhook["url"] = f"{url}/channels/other"
-            assert await server.deliver(update) == 404
+    async with (
+        ScriptedTelegram() as server,
+        talking() as talk,
+        webhook_served(lambda url: telegram_station(server, allow=("1",), webhook_url=url), talk, tmp_path / "db") as (
+            url,
+            _,
+        ),
+    ):
+        await server.until(lambda: bool(server.webhook))
+        assert server.webhook["url"] == url
+        update = server.write("Hello", person=1)
+        assert await server.deliver(update, secret="wrong") == 401
+        assert await server.deliver(b"{") == 400
+        assert [await server.deliver(update) for _ in range(3)] == [200, 200, 200]
+        assert await server.deliver({"update_id": 5, "unknown": {}}) == 200
+        await server.answers(1)
+        server.webhook["url"] = f"{url}-other"
+        assert await server.deliver(update) == 404
+        server.webhook["url"] = url
+        assert await server.deliver(b"x" * (1024 * 1024 + 1)) == 413
     assert texts(server, 1) == ["You said: Hello"]
-
-
-class Later:
-    """An application that is there before the channels are."""
-
-    door: Any = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.door(scope, receive, send)

@@ -1,0 +1,147 @@
+"""People talk to a bot through WhatsApp, against a strict local server."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.doors.talking import Talk, eventually, talking, webhook_served
+from toolcaddie import tool
+from toolcaddie.app.settings import ChannelSettings
+from toolcaddie.core.bots import ChatAddress
+from toolcaddie.core.content import media_of
+from toolcaddie.core.errors import ProviderError
+from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.doors.channels.station import Station
+from toolcaddie.doors.channels.whatsapp import whatsapp
+from toolcaddie.parts import Parts, Secrets
+from toolcaddie.testing import call, say
+from toolcaddie.testing.whatsapp import ScriptedWhatsApp
+
+pytestmark = pytest.mark.anyio
+
+ANN, BOB = "4930111", "4930222"
+PICTURE = b"\xff\xd8\xff\xe0" + b"\0" * 100
+
+
+class Clock:
+    now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextlib.asynccontextmanager
+async def assistant(
+    folder: Path, *script: Any, sources: Any = (), template: str = "", clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[tuple[ScriptedWhatsApp, str, Talk, Channels]]:
+    """A bot behind a phone number. Gives the address of its webhook too."""
+    async with ScriptedWhatsApp() as server:
+        parts = Parts(secrets=Secrets(server.secrets), clock=clock or Clock())
+        service = whatsapp(url=server.url, phone_number_id=server.number, template=template, parts=parts)
+        station = Station(settings=ChannelSettings(name="wa", **settings), type="whatsapp", service=service)
+        options: dict[str, Any] = {"sources": sources} if sources else {}
+        async with (
+            talking(*([list(script)] if script else []), **options) as talk,
+            webhook_served(lambda _: station, talk, folder / "db") as (url, channels),
+        ):
+            yield server, url, talk, channels
+
+
+def bodies(server: ScriptedWhatsApp, person: str) -> list[str]:
+    return [each["text"]["body"] for each in server.sent if each["to"] == person and each["type"] == "text"]
+
+
+@pytest.mark.proves("R000-49")
+async def test_a_message_arrives_by_http_and_the_reply_goes_back_to_the_person(tmp_path: Path) -> None:
+    async with assistant(tmp_path, allow=("*",)) as (server, url, _, __):
+        hello = server.message("Freeze my membership", person=ANN)
+        assert [await server.post(url, hello) for _ in range(3)] == [200, 200, 200]
+        await server.answers(1)
+        await eventually(lambda: server.read)
+        assert await server.post(url, server.notification(statuses=[{"id": "wamid.out1", "status": "read"}])) == 200
+        assert await server.post(url, server.message("Hello", person=BOB)) == 200
+        await server.answers(2)
+    assert bodies(server, ANN) == ["You said: Freeze my membership"]
+    assert bodies(server, BOB) == ["You said: Hello"]
+    assert not server.refusals
+
+
+async def test_unsigned_malformed_and_foreign_requests_change_nothing(tmp_path: Path) -> None:
+    async with assistant(tmp_path, allow=("*",)) as (server, url, talk, _):
+        message = server.message("Hello", person=ANN)
+        assert await server.post(url, message, secret="another secret") == 401
+        async with aiohttp.ClientSession() as session:
+            async with session.post(url, json=message) as unsigned:
+                assert (unsigned.status, await unsigned.text()) == (401, "")
+            query = {"hub.mode": "subscribe", "hub.challenge": "1158201444", "hub.verify_token": server.verify_token}
+            async with session.get(url, params=query) as verified:
+                assert (verified.status, await verified.text()) == (200, "1158201444")
+            async with session.get(url, params=query | {"hub.verify_token": "guess"}) as refused:
+                assert refused.status == 401
+        assert await server.post(url, b'{"object": 3}') == 400
+        other = server.message("Hello", person=ANN)
+        other["entry"][0]["changes"][0]["value"]["metadata"]["phone_number_id"] = "999"
+        assert await server.post(url, other) == 200
+        assert await server.post(url, message) == 200
+        await server.answers(1)
+    assert len(talk.works) == 1
+
+
+async def test_a_picture_is_fetched_and_a_busy_service_is_asked_again(tmp_path: Path) -> None:
+    async with assistant(tmp_path, allow=(ANN,)) as (server, url, talk, _):
+        server.faults = [(400, 130429), (503, 2)]
+        assert await server.post(url, server.message("What is it?", person=ANN, picture=PICTURE)) == 200
+        assert await server.post(url, server.message("I am nobody", person=BOB)) == 200
+        await server.answers(1)
+    assert bodies(server, ANN) == ["You said: What is it?"]
+    assert len(media_of(talk.works[0].message)) == 1
+    assert len(talk.works) == 1
+
+
+async def test_24_hours_after_a_persons_message_only_a_template_can_be_sent(tmp_path: Path) -> None:
+    clock, address = Clock(), ChatAddress(channel="wa", chat=ANN)
+    async with assistant(tmp_path, allow=(ANN,), clock=clock) as (server, url, _, channels):
+        with pytest.raises(ProviderError, match="only for 24 hours"):
+            await channels.send(address, "Good morning", key="k1")
+        assert await server.post(url, server.message("Hello", person=ANN)) == 200
+        await server.answers(1)
+        await channels.send(address, "Good morning", key="k2")
+        clock.now += 86_401
+        with pytest.raises(ProviderError, match="only for 24 hours"):
+            await channels.send(address, "Good evening", key="k3")
+    assert bodies(server, ANN) == ["You said: Hello", "Good morning"]
+
+
+async def test_the_template_of_the_settings_carries_a_late_text(tmp_path: Path) -> None:
+    async with assistant(tmp_path, allow=(ANN,), template="news") as (server, _, __, channels):
+        await channels.send(ChatAddress(channel="wa", chat=ANN), "Good\nmorning", key="k1")
+    template = server.sent[0]["template"]
+    assert template["name"] == "news"
+    assert template["components"][0]["parameters"] == [{"type": "text", "text": "Good morning"}]
+
+
+async def test_a_call_is_approved_with_a_button(tmp_path: Path) -> None:
+    @tool(destructive=True)
+    def delete_client(name: str) -> str:
+        """Delete a client."""
+        return "deleted"
+
+    script = [say("Hi"), call("delete_client", {"name": "John"}), say("John is deleted.")]
+    settings = {"allow": (ANN, BOB), "approvers": (BOB,)}
+    async with assistant(tmp_path, *script, sources=[delete_client], **settings) as (server, url, _, __):
+        assert await server.post(url, server.message("I am here", person=BOB)) == 200
+        await server.answers(1)
+        assert await server.post(url, server.message("Delete John", person=ANN)) == 200
+        await server.answers(3)
+        assert await server.post(url, server.message(person=BOB, press="Approve")) == 200
+        await server.answers(5)
+    assert "John is deleted." in bodies(server, ANN)
+    assert "Approved." in bodies(server, BOB)
+    assert not server.refusals
