@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
@@ -20,12 +21,20 @@ from aiohttp import web
 
 
 class ScriptedProgram:
-    """The program. A reply that comes twice counts once, by its `webhook-id`. `faults`: statuses for the next replies."""
+    """The program. `received` has the replies by their `webhook-id`, and `accepted` counts all that came. `faults`: statuses for
+    the next replies. `on_reply` is called with each reply."""
 
-    def __init__(self, *, secret: bytes = b"a secret of the test, long enough") -> None:
+    def __init__(
+        self,
+        *,
+        secret: bytes = b"a secret of the test, long enough",
+        on_reply: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
         self.secret = f"whsec_{base64.b64encode(secret).decode()}"
         self.faults: list[int] = []
         self.wrong: list[str] = []
+        self.accepted = 0
+        self._on_reply = on_reply
         self.received: dict[str, dict[str, Any]] = {}
         self._key = secret
         self._changed = asyncio.Condition()
@@ -83,7 +92,10 @@ class ScriptedProgram:
         if self.faults:
             return web.Response(status=self.faults.pop(0))
         async with self._changed:
-            self.received[webhook_id] = json.loads(body)
+            self.accepted += 1
+            self.received[webhook_id] = reply = json.loads(body)
+            if self._on_reply is not None:
+                self._on_reply(reply)
             self._changed.notify_all()
         return web.Response(status=204)
 
