@@ -15,6 +15,8 @@ import pytest
 
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import load_settings
+from toolcaddie.doors.channels.setup import stations_of
+from toolcaddie.parts import Parts
 from toolcaddie.registry import SOCKETS, Registry
 
 pytestmark = pytest.mark.anyio
@@ -120,7 +122,9 @@ async def test_the_settings_of_a_page_make_the_part_of_its_entry_point(
     monkeypatch.chdir(tmp_path)
     (name,) = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"][SOCKETS[socket].group]
     registry = Recording()
-    async with assembled(load_settings(environ={}), registry=registry) as parts:
+    settings = load_settings(environ={})
+    async with assembled(settings, registry=registry) as parts:
+        stations_of(settings, Parts(), registry)  # channels are made where the server is, not with the runtime
         assert parts.provider.name == "echo" if socket == "provider" else (socket, name) in registry.parts
 
 

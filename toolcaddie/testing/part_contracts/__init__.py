@@ -22,6 +22,7 @@ from toolcaddie.testing.contract import BrokenPromises, Check, ContractError, ch
 from toolcaddie.testing.part_contracts import (
     approver,
     cache,
+    channel,
     classifier,
     embedder,
     interpreter,
@@ -41,6 +42,7 @@ from toolcaddie.testing.part_contracts.subject import Subject
 __all__ = [
     "APPROVER",
     "CACHE",
+    "CHANNEL",
     "CLASSIFIER",
     "EMBEDDER",
     "INTERPRETER",
@@ -63,6 +65,7 @@ __all__ = [
 
 APPROVER = tuple(approver.CHECKS)
 CACHE = tuple(cache.CHECKS)
+CHANNEL = tuple(channel.CHECKS)
 CLASSIFIER = tuple(classifier.CHECKS)
 EMBEDDER = tuple(embedder.CHECKS)
 INTERPRETER = tuple(interpreter.CHECKS)
