@@ -156,9 +156,9 @@ def _changes(turns: Sequence[ChatTurn], who: Collection[str]) -> Mapping[int, Ch
     removed = _belonging(turns, who)
     changes: dict[int, ChatTurn | None] = dict.fromkeys(removed)
     for number, turn in enumerate(turns):
-        covered = sum(place < turn.covers for place in removed) if turn.role == "summary" else 0
+        covered = sum(place < turn.keeps for place in removed) if turn.role == "summary" else 0
         if covered:
-            changes[number] = replace(turn, text="", covers=turn.covers - covered)
+            changes[number] = replace(turn, text="", keeps=turn.keeps - covered)
     return changes
 
 
