@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.auditing import audit_key, note_secrets
-from toolcaddie.app.bots import BotParts, bot_parts
 from toolcaddie.app.classifying import classifier_of
+from toolcaddie.app.durable import Work, working
 from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
@@ -67,8 +67,8 @@ class Assembled:
     """Changes sources and policy to those of new settings; see `Reloading.reload`."""
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
-    bots: BotParts
-    """Lets the bots of the settings answer people."""
+    work: Work
+    """Lets the bots of the settings answer people, work for each other, and follow schedules."""
     own_upstream_key: bool
     """True if requests to the upstream, the model's API, use the operator's key; False: clients send their own keys."""
 
@@ -144,22 +144,23 @@ async def assembled(
                 await notice.open()
             if settings.learning.enabled:
                 teaching = asyncio.create_task(_teach(runtime, settings, requests, database))
-            yield Assembled(
-                settings=settings,
-                runtime=runtime,
-                provider=provider,
-                database=database,
-                event_log=database.events,
-                documents=database.store,
-                keys=database.keys,
-                meter=database.meter,
-                key_limits=reloading.key_limits,
-                registry=metrics,
-                reload=reload,
-                source_states=states.states,
-                bots=bot_parts(runtime, parts, store=database.store),
-                own_upstream_key=has_own_key(settings, registry),
-            )
+            async with working(settings, runtime, parts, database) as work:
+                yield Assembled(
+                    settings=settings,
+                    runtime=runtime,
+                    provider=provider,
+                    database=database,
+                    event_log=database.events,
+                    documents=database.store,
+                    keys=database.keys,
+                    meter=database.meter,
+                    key_limits=reloading.key_limits,
+                    registry=metrics,
+                    reload=reload,
+                    source_states=states.states,
+                    work=work,
+                    own_upstream_key=has_own_key(settings, registry),
+                )
         finally:
             if teaching is not None:
                 teaching.cancel()

@@ -67,7 +67,6 @@ from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
-from toolcaddie.ports import BotTalk
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -266,14 +265,13 @@ async def _serve(
     share: Share | None,
     *,
     prunes: bool,
-    talk_of: Callable[[Assembled], BotTalk] | None = None,
 ) -> None:
     """Opens the runtime and the database, and serves requests until a signal stops the server.
 
     `read` returns the settings of this moment, for a reload at SIGHUP. `listener`: the bound socket. `announce` is called
     with the facts to announce once the server listens. `common`: what all
     workers have in common, and `share` this worker's part; None: this is the only process. `prunes`: True if this process
-    removes old runs. `talk_of` makes what answers the people of the channels.
+    removes old runs.
     """
     async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
         if prunes:
@@ -282,9 +280,11 @@ async def _serve(
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
         reviews = _reviews(parts)
-        channels = _channels(parts, talk_of)
+        channels = _channels(parts)
         if channels is not None:
+            parts.work.messenger.bind(channels)
             await stack.enter_async_context(channels)
+        await stack.enter_async_context(parts.work.serving())
         app = create_app(
             parts,
             forwards=not settings.fallback,
@@ -396,14 +396,12 @@ def _console(parts: Assembled, reviews: Reviews | None) -> Mapping[str, App]:
     return dict.fromkeys(console.paths, console)
 
 
-def _channels(parts: Assembled, talk_of: Callable[[Assembled], BotTalk] | None) -> Channels | None:
+def _channels(parts: Assembled) -> Channels | None:
     """Returns the channels of the settings, not opened yet; None: there are none. Raises `ConfigError`."""
     if not parts.settings.channel:
         return None
-    if talk_of is None:
-        raise ConfigError("the settings have channels, but this server has no bots that talk; remove [[channel]]")
     host = host_parts(parts.settings, parts.documents)
-    return channels_of(parts.settings, talk_of(parts), store=parts.documents, parts=host)
+    return channels_of(parts.settings, parts.work.bots.talk, store=parts.documents, parts=host)
 
 
 def _webhooks(channels: Channels | None) -> Mapping[str, App]:

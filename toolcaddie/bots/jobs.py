@@ -1,0 +1,48 @@
+"""Runs the jobs of bots: it sends their messages, and lets bots follow their instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolcaddie.bots.working import Worker
+from toolcaddie.core.bots import BotWork
+from toolcaddie.core.jobs import Job, JobOutcome, Slot
+from toolcaddie.ports import Messenger
+
+_NOTE = 500
+"""The largest number of characters of an outcome's note."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunner:
+    """Runs slots of jobs. After a crash the same slot runs again: nothing is sent twice, and a bot's run goes on."""
+
+    worker: Worker
+    messenger: Messenger
+
+    async def run(self, job: Job, slot: Slot) -> JobOutcome:
+        if job.kind == "message":
+            return await self._sent(job, job.text, slot.work_id)
+        work = BotWork(
+            id=slot.work_id,
+            principal=job.owner,
+            message=job.text,
+            mode="autonomous",
+            chat=job.chat,
+            inherited=job.inherited,
+            reply_to=job.reply_to,
+        )
+        answer = await self.worker.do(work)
+        if answer.status == "pending":
+            return JobOutcome(succeeded=True, note="it waits for a person, who is asked about a call")
+        if answer.status == "failed":
+            return JobOutcome(succeeded=False, note=answer.text[:_NOTE])
+        if job.reply_to is None:
+            return JobOutcome(succeeded=True, note=answer.text[:_NOTE])
+        return await self._sent(job, answer.text, f"{answer.run_id}/reply")
+
+    async def _sent(self, job: Job, text: str, key: str) -> JobOutcome:
+        if job.reply_to is None:
+            return JobOutcome(succeeded=False, note="it was made outside of a channel, so there is no chat to write to")
+        await self.messenger.send(job.reply_to, text, key=key, sender=job.owner.bot or "")
+        return JobOutcome(succeeded=True)
