@@ -2,8 +2,7 @@
 
     python -m benchmarks.durable_worker DATABASE_URL MODEL_URL MARKS_URL WORK_ID ...
 
-Each piece of work makes ten calls of a tool that must not be repeated. The process prints `ready`, and a line for each piece that
-has ended.
+Each piece of work makes ten calls of a tool that must not be repeated. The process prints a line for each piece that has ended.
 """
 
 from __future__ import annotations
@@ -13,15 +12,17 @@ import sys
 from dataclasses import replace
 
 import aiohttp
+import msgspec
 
 from toolcaddie.app.bots import bot_parts
 from toolcaddie.audit.trail import Trail
-from toolcaddie.bots.working import Worker
+from toolcaddie.bots.working import KIND
 from toolcaddie.control.bots import Bot
-from toolcaddie.core.bots import BotWork
+from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.jobs.queue import DurableQueue, WorkKind
 from toolcaddie.parts import Parts
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
@@ -61,12 +62,14 @@ async def main(database_url: str, model_url: str, marks_url: str, work_ids: list
         )
         async with runtime:
             parts = bot_parts(runtime, Parts(), store=database.store)
-            print("ready", flush=True)
-            await asyncio.gather(*(_do(parts.worker, work_id) for work_id in work_ids))
+            kinds = {KIND: WorkKind(do=parts.worker.do_payload, at_once=None)}
+            async with DurableQueue(database_url, database.store, kinds) as queue:
+                await queue.put_many(KIND, [(each, msgspec.json.encode(work_of(each))) for each in work_ids])
+                await asyncio.gather(*(_wait(queue, work_id) for work_id in work_ids))
 
 
-async def _do(worker: Worker, work_id: str) -> None:
-    answer = await worker.do(work_of(work_id))
+async def _wait(queue: DurableQueue, work_id: str) -> None:
+    answer = msgspec.json.decode(await queue.result(work_id), type=BotAnswer)
     print(work_id, answer.status, answer.text, flush=True)
 
 
