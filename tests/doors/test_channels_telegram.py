@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.doors.talking import eventually, running, talking, telegram_chat, tel
 from toolcaddie import tool
 from toolcaddie.core.bots import ChatAddress
 from toolcaddie.core.content import Image, media_of
-from toolcaddie.core.errors import ProviderError, RequestError
+from toolcaddie.core.errors import ProviderError, RequestError, StorageError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.people import Pairings
@@ -24,6 +25,7 @@ from toolcaddie.testing.telegram import BOT_NAME, Fault, ScriptedTelegram
 
 pytestmark = pytest.mark.anyio
 
+ROOT = Path(__file__).parents[2]
 GROUP = -1001
 PICTURE = b"\xff\xd8\xff\xe0" + b"\0" * 100
 
@@ -150,7 +152,7 @@ async def test_the_messages_of_a_chat_are_answered_in_order_while_other_chats_go
         server.write("other", person=2)
         await server.answers(1)
         assert texts(server, 2) == ["other"]
-        assert ("sendChatAction", {"chat_id": 1, "action": "typing"}) in server.calls
+        await eventually(lambda: ("sendChatAction", {"chat_id": 1, "action": "typing"}) in server.calls)
         slow.set()
         await server.answers(4)
     assert texts(server, 1) == ["slow", "second", "third"]
@@ -285,6 +287,26 @@ async def test_a_message_that_a_dead_process_had_claimed_is_answered_after_the_r
     assert talk.works[0].id == talk.works[1].id
 
 
+async def test_a_process_that_is_killed_leaves_its_message_to_the_next_one(tmp_path: Path) -> None:
+    async with ScriptedTelegram() as server:
+        command = [sys.executable, "-m", "tests.doors.channel_process", server.url, server.token, str(tmp_path / "db")]
+        first = await asyncio.create_subprocess_exec(*command, "hangs", cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+        server.write("Hello", person=1)
+        assert first.stdout is not None
+        assert await first.stdout.readline() == b"begun\n"
+        first.kill()
+        await first.wait()
+        second = await asyncio.create_subprocess_exec(*command, "answers", cwd=ROOT)
+        try:
+            await server.answers(1, seconds=60)
+            server.write("Still there?", person=1)
+            await server.answers(2)
+        finally:
+            second.kill()
+            await second.wait()
+    assert texts(server, 1) == ["You said: Hello", "You said: Still there?"]
+
+
 async def test_a_bot_sends_a_message_once_for_a_key_and_only_where_it_may(tmp_path: Path) -> None:
     async with telegram_chat(tmp_path, groups=(str(GROUP),), bot="anna") as (server, _, channels):
         group = ChatAddress(channel="tg", chat=str(GROUP))
@@ -352,3 +374,45 @@ async def test_the_webhook_takes_signed_updates_once_and_nothing_else(tmp_path: 
         server.webhook["url"] = url
         assert await server.deliver(b"x" * (1024 * 1024 + 1)) == 413
     assert texts(server, 1) == ["You said: Hello"]
+
+
+class Interrupted:
+    """A store whose database fails while `is_down`."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_down = False
+        self.failures = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def compare_and_set(self, *place: Any, **options: Any) -> bool:
+        if self.is_down:
+            self.failures += 1
+            raise StorageError("the disk is full")
+        return bool(await self._store.compare_and_set(*place, **options))
+
+
+async def test_a_message_is_answered_when_the_database_works_again(tmp_path: Path) -> None:
+    answered = asyncio.Event()
+
+    async def script(request: ModelRequest) -> Any:
+        await answered.wait()
+        return say("Here I am")
+
+    async with (
+        ScriptedTelegram() as server,
+        talking(script) as talk,
+        Database(f"sqlite:///{tmp_path / 'db'}", lease=0.5) as database,
+    ):
+        store = Interrupted(database.store)
+        async with Channels([telegram_station(server, allow=("1",))], talk, store, look_seconds=0.05):
+            server.write("Hello", person=1)
+            await eventually(lambda: talk.works)
+            store.is_down = True
+            answered.set()
+            await eventually(lambda: store.failures)
+            store.is_down = False
+            await server.answers(1)
+    assert texts(server, 1) == ["Here I am"]

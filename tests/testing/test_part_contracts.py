@@ -21,6 +21,8 @@ from toolcaddie.control.policy.every import EveryPolicy
 from toolcaddie.control.results.retry import Retry
 from toolcaddie.control.results.timeout import Timeout
 from toolcaddie.control.results.truncate import Truncate
+from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming, Outgoing
+from toolcaddie.core.content import Image
 from toolcaddie.core.control import Decision
 from toolcaddie.core.errors import OutboundError
 from toolcaddie.core.programs import Program, ProgramResult
@@ -28,7 +30,7 @@ from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
-from toolcaddie.ports import CallOrder, CallReport, Command, OnOutput, PlacedCall, RefusedCall, SearchHit
+from toolcaddie.ports import CallOrder, CallReport, ChannelInbox, Command, OnOutput, PlacedCall, RefusedCall, SearchHit
 from toolcaddie.ports.ranking import Ranking
 from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
@@ -43,6 +45,7 @@ from toolcaddie.testing import ScriptedProvider, part_contracts, say
 from toolcaddie.testing.part_contracts import (
     APPROVER,
     CACHE,
+    CHANNEL,
     CLASSIFIER,
     EMBEDDER,
     INTERPRETER,
@@ -570,6 +573,51 @@ class Credulous(Ringing):
         return CallReport(id=parameters.get("CallSid", ""), status="completed", is_final=True)
 
 
+class Naive:
+    """A channel that believes every request."""
+
+    longest, busy_seconds = 100, 0.0
+
+    async def open(self, inbox: ChannelInbox) -> None:
+        self.inbox = inbox
+
+    async def listen(self) -> None: ...
+
+    async def receive(self, request: ChannelRequest) -> ChannelReply:
+        await self.inbox.put(Incoming(key="1", chat="1", person="1"))
+        return ChannelReply(status=200)
+
+    async def send(self, message: Outgoing) -> None: ...
+    async def show_busy(self, message: Incoming) -> None: ...
+
+    async def picture(self, reference: str) -> Image:
+        raise OutboundError("gone")
+
+    async def facts(self) -> ChannelFacts:
+        return ChannelFacts(bot="credulous")
+
+    async def close(self) -> None: ...
+
+
+class Explaining(Naive):
+    """Tells whoever fails at it what was expected."""
+
+    async def receive(self, request: ChannelRequest) -> ChannelReply:
+        return ChannelReply(status=401, body=b"the signature should have been " + b"0" * 500)
+
+
+class Unending(Naive):
+    """Goes on listening when it is told to stop."""
+
+    async def receive(self, request: ChannelRequest) -> ChannelReply:
+        return ChannelReply(status=401)
+
+    async def listen(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        raise KeyError("stopped")
+
+
 class Leaky(Plain):
     async def start(self, command: Command, on_output: OnOutput | None = None) -> Any:
         return await super().start(replace(command, env={**os.environ, **command.env}), on_output)
@@ -629,6 +677,9 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (TELEPHONY, Careful, "a number that cannot be called is refused with a reason"),
     (TELEPHONY, Slow, "a call without time ends soon and is not said to be refused"),
     (TELEPHONY, Credulous, "a report that nobody signed is none"),
+    (CHANNEL, Naive, "a request without a valid signature is refused and puts nothing"),
+    (CHANNEL, Explaining, "a request without a valid signature is refused and puts nothing"),
+    (CHANNEL, Unending, "listening ends when it is cancelled"),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any
 
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.content import Block, Content, Text, shown_text
-from toolcaddie.core.errors import LimitExceededError, OutboundError, ProviderError, RequestError, ToolcaddieError
+from toolcaddie.core.errors import (
+    LimitExceededError,
+    OutboundError,
+    ProviderError,
+    RequestError,
+    StorageError,
+    ToolcaddieError,
+)
 from toolcaddie.doors.channels.histories import Histories
 from toolcaddie.doors.channels.journal import Entry, Journal, Letter, Lost
 from toolcaddie.doors.channels.outbox import Outbox, letter_of
@@ -27,8 +34,6 @@ from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
-
-T = TypeVar("T")
 
 NOTHING_READABLE = "I can read texts and pictures, and your message has neither."
 EMPTY_ANSWER = "I have no answer to that."
@@ -66,7 +71,7 @@ class Answering:
             await self._outbox.deliver(station, entry)
         except Lost:
             log.warning("channel_message_taken_over", channel=station.name)
-        except (ProviderError, RequestError):
+        except ProviderError:
             return  # the outbox has logged it
 
     async def say(self, station: Station, entry: Entry, text: str) -> None:
@@ -78,8 +83,8 @@ class Answering:
             await self._outbox.deliver(station, entry)
         except Lost:
             log.warning("channel_message_taken_over", channel=station.name)
-        except (ProviderError, RequestError):
-            return
+        except ProviderError:
+            return  # the outbox has logged it
 
     def stop(self, station: Station, message: Incoming) -> str:
         """Ends the run of a chat, and returns what became of it. In a group, only the person who asked can end it."""
@@ -105,7 +110,7 @@ class Answering:
                 await self._questions.forget(run)
             if entry is not None:
                 await self._outbox.deliver(station, entry)
-        except (ProviderError, RequestError):
+        except ProviderError:
             return  # the outbox has logged it
 
     async def _text(self, station: Station, message: Incoming, owner: int) -> str | None:
@@ -133,7 +138,7 @@ class Answering:
         station: Station,
         message: Incoming,
         work: BotWork,
-        answer: Awaitable[BotAnswer],
+        answer: Coroutine[Any, Any, BotAnswer],
         owner: int,
         times: int,
     ) -> str | None:
@@ -158,6 +163,8 @@ class Answering:
         except RequestError as error:
             log.error("channel_run_refused", channel=station.name, run_id=work.id, error=str(error))
             return NOT_POSSIBLE
+        except StorageError:
+            raise  # not a failure of the run: the message is answered when the database works again
         except ToolcaddieError as error:
             log.error("channel_run_failed", channel=station.name, run_id=work.id, error=str(error))
             return FAILED
@@ -165,10 +172,10 @@ class Answering:
             log.exception("channel_run_failed", channel=station.name, run_id=work.id)
             return FAILED
 
-    async def _stoppable(self, lane: str, person: str, answer: Awaitable[T]) -> T | None:
+    async def _stoppable(self, lane: str, person: str, answer: Coroutine[Any, Any, BotAnswer]) -> BotAnswer | None:
         """Waits for an answer that `/stop` can end. Returns None if it was ended."""
-        task = asyncio.ensure_future(answer)
-        self._running[lane] = (person, task)  # type: ignore[assignment]
+        task = asyncio.create_task(answer)
+        self._running[lane] = (person, task)
         try:
             await asyncio.wait({task})
         finally:
@@ -191,13 +198,13 @@ class Answering:
                     continue
                 try:
                     await self._outbox.deliver(station, entry)
-                except (ProviderError, RequestError) as error:
+                except ProviderError as error:
                     log.error("channel_question_not_asked", channel=station.name, chat=chat, error=str(error))
         return ASKED_OTHERS if chats else WAITS_IN_INBOX
 
 
 def _reply(station: Station, message: Incoming, text: str) -> Letter:
-    return letter_of(station, message.chat, text, handle=message.handle if message.group else "")
+    return letter_of(station, message.chat, text, handle=message.handle)
 
 
 async def _content(station: Station, message: Incoming) -> Content:
@@ -223,7 +230,7 @@ async def _busy(station: Station, message: Incoming) -> AsyncIterator[None]:
         while True:
             try:
                 await station.service.show_busy(message)
-            except ProviderError as error:  # nobody misses it
+            except (ProviderError, OutboundError) as error:  # nobody misses it
                 log.debug("channel_busy_not_shown", channel=station.name, error=str(error))
             await asyncio.sleep(seconds)
 

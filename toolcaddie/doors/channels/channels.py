@@ -155,7 +155,7 @@ class Channels:
             self._start(self._deliver_code(station, entry))
 
     async def _deliver_code(self, station: Station, entry: Entry) -> None:
-        with suppress(ProviderError, RequestError):  # the outbox logs it, and the stranger writes again
+        with suppress(ProviderError):  # the outbox logs it, and the stranger writes again
             await self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)
 
     def _as_sender(self, station: Station, chat: str, text: str, sender: str) -> tuple[Station, str]:
@@ -189,11 +189,17 @@ class Channels:
         dispatch = Dispatch(
             stations, self._journal, self._answering, self._questions, self._histories, self._store, owner
         )
+        try:
+            await dispatch.continue_all(begins=True)  # before new messages, so that those of a chat stay in order
+        except BaseException:
+            await dispatch.close()
+            raise
         self._dispatch = dispatch
         self._leads.set()
         log.info("channels_running", channels=sorted(self._stations))
         tasks = [asyncio.create_task(self._listen(station)) for station in stations]
-        tasks += [asyncio.create_task(dispatch.follow(self._look_seconds)), asyncio.create_task(self._watch(owner))]
+        others = (dispatch.follow(self._look_seconds), dispatch.until_broken(), self._watch(owner))
+        tasks += [asyncio.create_task(work) for work in others]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:

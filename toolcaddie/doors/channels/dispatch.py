@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 from toolcaddie.core.channels import Incoming
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import RequestError, StorageError
 from toolcaddie.doors.channels.answering import Answering
 from toolcaddie.doors.channels.commands import Command, help_text, read_command
 from toolcaddie.doors.channels.histories import Histories
@@ -48,6 +49,7 @@ class Dispatch:
         self.owner = owner
         self._lanes = {station.name: Lanes(most_waiting=station.settings.waiting) for station in stations}
         self._commands = Lanes(most_waiting=_MOST_COMMANDS)
+        self._broken = asyncio.Event()
         self._refused: set[str] = set()
         """Lanes whose chat was told that too much is waiting."""
 
@@ -65,7 +67,9 @@ class Dispatch:
             known = command
             # Commands do not wait for the answer that is being made.
             self._commands.put(
-                station.lane(message.chat), lambda: self._obey(station, entry, message, known), always=always
+                station.lane(message.chat),
+                self._guarded(lambda: self._obey(station, entry, message, known)),
+                always=always,
             )
             return
         lane = station.lane(message.chat)
@@ -74,22 +78,25 @@ class Dispatch:
             if command is None
             else (lambda: self._begin_conversation(station, entry, message))
         )
-        if self._lanes[station.name].put(lane, job, always=always):
+        if self._lanes[station.name].put(lane, self._guarded(job), always=always):
             self._refused.discard(lane)
         else:
             self._refuse(station, entry, lane)
 
     async def follow(self, look_seconds: float) -> None:
         """Finds messages that other processes took or left behind, until it is cancelled or `StorageError` is raised."""
-        looks = 0
-        while True:
-            if looks % _RUN_LOOKS == 0:
-                await self._continue_all()
+        for looks in itertools.count(1):
             for station in self._stations:
                 for entry in await self._journal.handed(station.name):
                     await self._claim(station, entry)
-            looks += 1
+            if looks % _RUN_LOOKS == 0:
+                await self.continue_all()
             await asyncio.sleep(look_seconds)
+
+    async def until_broken(self) -> None:
+        """Raises `StorageError` as soon as a message could not be answered because the database failed."""
+        await self._broken.wait()
+        raise StorageError("a message could not be recorded")
 
     async def close(self) -> None:
         for lanes in (self._commands, *self._lanes.values()):
@@ -97,12 +104,15 @@ class Dispatch:
 
     # --- what was left behind
 
-    async def _continue_all(self) -> None:
-        """Continues messages of processes that have died, and runs whose questions were answered elsewhere."""
+    async def continue_all(self, *, begins: bool = False) -> None:
+        """Continues messages of processes that have died, and runs whose questions were answered elsewhere. `begins`: this
+        process answers nothing yet, so it continues what it left behind itself when it led before."""
         alive: dict[int, bool] = {0: False, self.owner: True}
         for station in self._stations:
             for entry in await self._journal.unfinished(station.name):
                 number = entry.row.owner
+                if begins and number == self.owner and entry.row.incoming is not None:
+                    self.put(station, entry, always=True)
                 if number not in alive:
                     alive[number] = await self._store.holds(number)
                 if not alive[number]:
@@ -161,13 +171,25 @@ class Dispatch:
             "answered some of them."
         )
         job = (lambda: self._answering.say(station, entry, text)) if first else (lambda: self._drop(entry))
-        self._commands.put(lane, job, always=True)
+        self._commands.put(lane, self._guarded(job), always=True)
 
     async def _drop(self, entry: Entry) -> None:
         await self._journal.finish(entry)
 
     def _lane(self, station: Station, chat: str, job: Job) -> None:
-        self._lanes[station.name].put(station.lane(chat), job, always=True)
+        self._lanes[station.name].put(station.lane(chat), self._guarded(job), always=True)
+
+    def _guarded(self, job: Job) -> Job:
+        """Returns a job after whose failure by the database this process begins again, with everything that is unfinished."""
+
+        async def work() -> None:
+            try:
+                await job()
+            except StorageError as error:
+                log.error("channel_database_failed", error=str(error))
+                self._broken.set()
+
+        return work
 
     def _station(self, name: str) -> Station | None:
         return next((station for station in self._stations if station.name == name), None)

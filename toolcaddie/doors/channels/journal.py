@@ -19,10 +19,12 @@ from toolcaddie.ports import Store
 from toolcaddie.util.replacing import replace
 
 _ROWS, _OPEN, _HANDED = "channel.message", "channel.open", "channel.handed"
-"""Kinds of documents: the messages; an empty one for each message that is not finished; and one for each that waits for the
-process that runs the channels."""
+"""Kinds of documents: the messages; a mark for each message that is not finished; and one for each that waits for the process
+that runs the channels. A mark has the moment at which it was made."""
 _KEPT_SECONDS = 8 * 86_400.0
 """Time for which a message is recognised when it is delivered again. WhatsApp repeats for seven days, Telegram for one."""
+_MARK_SECONDS = 60.0
+"""Age from which a mark without a row is removed."""
 _PAGE = 200
 _LONGEST_KEY = 200
 _NOBODY = 0
@@ -139,7 +141,7 @@ class Journal:
         marks = [_OPEN, *([_HANDED] if handed else [])]
         # The marks are queued before the row, so no row is without them.
         *_, new = await asyncio.gather(
-            *(self._store.put(kind, place, b"", ttl=_KEPT_SECONDS) for kind in marks),
+            *(self._store.put(kind, place, b"%d" % row.at, ttl=_KEPT_SECONDS) for kind in marks),
             self._store.compare_and_set(_ROWS, place, value, expected=None, ttl=_KEPT_SECONDS),
         )
         return Entry(row, value) if new else None
@@ -154,22 +156,30 @@ class Journal:
         return Entry(row, value)
 
     async def _entries(self, kind: str, channel: str) -> Sequence[Entry]:
-        places: list[str] = []
+        marks: dict[str, bytes] = {}
         cursor: str | None = None
         while True:
             page = await self._store.scan(kind, prefix=f"{channel}\0", cursor=cursor, limit=_PAGE)
-            places += [document.key for document in page.documents]
+            marks |= {document.key: document.value for document in page.documents}
             cursor = page.cursor
             if cursor is None:
                 break
         entries: list[Entry] = []
+        places = list(marks)
         for start in range(0, len(places), _PAGE):
             stored = await self._store.get_many(_ROWS, places[start : start + _PAGE])
             entries += [Entry(msgspec.json.decode(value, type=Row), value) for value in stored.values()]
             for place in places[start : start + _PAGE]:
-                if place not in stored or msgspec.json.decode(stored[place], type=Row).done:
+                value = stored.get(place)
+                # A mark is written a moment before its row.
+                is_left = self._clock() - int(marks[place]) > _MARK_SECONDS if value is None else _is_done(value)
+                if is_left:
                     await self._store.delete(kind, place)
         return sorted((entry for entry in entries if not entry.row.done), key=lambda entry: entry.row.at)
+
+
+def _is_done(value: bytes) -> bool:
+    return msgspec.json.decode(value, type=Row).done
 
 
 def _place(row: Row) -> str:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from toolcaddie.core.channels import Outgoing
-from toolcaddie.core.errors import ProviderError, RequestError, ToolcaddieError
-from toolcaddie.doors.channels.journal import Entry, Journal, Letter
+from toolcaddie.core.errors import ProviderError, StorageError
+from toolcaddie.doors.channels.journal import Entry, Journal, Letter, Lost
 from toolcaddie.doors.channels.splitting import split
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.util.log import Logger
@@ -39,18 +39,22 @@ class Outbox:
         self._waits = waits
 
     async def deliver(self, station: Station, entry: Entry, *, seconds: float = ANSWER_SECONDS) -> None:
-        """Sends the parts of a letter that were not sent yet. Raises `ProviderError` or `RequestError` if that failed for good,
-        or was not possible for `seconds`; the letter is then given up."""
+        """Sends the parts of a letter that were not sent yet. Raises `ProviderError` if that failed for good, or
+        was not possible for `seconds`; the letter is then given up."""
         try:
             async with asyncio.timeout(seconds):
                 while (letter := entry.row.letter) is not None:
                     await self._send(station, _part(entry.row.key, letter))
                     entry = await self._journal.tick(entry)
-        except (ProviderError, RequestError, TimeoutError) as error:
+        except Lost:
+            log.warning("channel_message_taken_over", channel=station.name)
+        except StorageError:
+            raise  # the letter is not given up: it is sent when the database works again
+        except Exception as error:  # code of another package: whatever it raises, the next message is sent
             reason = str(error) or f"the channel could not be reached for {seconds:g} s"
-            log.error("channel_message_not_sent", channel=station.name, error=reason)
+            log.error("channel_message_not_sent", channel=station.name, error=reason, kind=type(error).__name__)
             await self._journal.finish(entry, failed=reason)
-            if isinstance(error, ToolcaddieError):
+            if isinstance(error, ProviderError):
                 raise
             raise ProviderError(f"channel {station.name!r}: {reason}") from error
 

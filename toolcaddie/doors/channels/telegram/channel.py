@@ -202,7 +202,7 @@ def telegram(
 def _parameters(message: Outgoing) -> dict[str, Any]:
     """Returns the fields of a message besides its chat. The text is sent without a parse mode, so nothing in it is markup."""
     parameters: dict[str, Any] = {"text": message.text, "link_preview_options": {"is_disabled": True}}
-    if message.handle:
+    if message.handle and message.chat.startswith("-"):  # a group; in other chats the order says what is answered
         number, _, topic = message.handle.partition("/")
         parameters["reply_parameters"] = {"message_id": int(number), "allow_sending_without_reply": True}
         if topic:

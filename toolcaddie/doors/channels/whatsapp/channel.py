@@ -235,9 +235,8 @@ def whatsapp(
 
 def _bodies(message: Outgoing) -> list[dict[str, Any]]:
     """Returns the messages for a text: one, or with buttons below a long text, another one for the buttons."""
-    reply: dict[str, Any] = {"context": {"message_id": message.handle}} if message.handle else {}
     if not message.buttons:
-        return [{"to": message.chat, **reply, "type": "text", "text": {"body": message.text, "preview_url": False}}]
+        return [{"to": message.chat, "type": "text", "text": {"body": message.text, "preview_url": False}}]
     if len(message.text) > _LONGEST_WITH_BUTTONS:
         plain = msgspec.structs.replace(message, buttons=())
         return [*_bodies(plain), *_bodies(msgspec.structs.replace(message, text="Please decide:"))]
@@ -246,4 +245,4 @@ def _bodies(message: Outgoing) -> list[dict[str, Any]]:
         for button in message.buttons[:_MOST_BUTTONS]
     ]
     interactive = {"type": "button", "body": {"text": message.text}, "action": {"buttons": buttons}}
-    return [{"to": message.chat, **reply, "type": "interactive", "interactive": interactive}]
+    return [{"to": message.chat, "type": "interactive", "interactive": interactive}]
