@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,7 +31,18 @@ from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
-from toolcaddie.ports import CallOrder, CallReport, ChannelInbox, Command, OnOutput, PlacedCall, RefusedCall, SearchHit
+from toolcaddie.ports import (
+    CallOrder,
+    CallReport,
+    ChannelInbox,
+    Command,
+    OnOutput,
+    PlacedCall,
+    RefusedCall,
+    Review,
+    Reviewed,
+    SearchHit,
+)
 from toolcaddie.ports.ranking import Ranking
 from toolcaddie.programs.named import monty
 from toolcaddie.registry import SOCKETS, Registry
@@ -53,6 +65,7 @@ from toolcaddie.testing.part_contracts import (
     MIDDLEWARE,
     POLICY,
     RANKER,
+    REVIEWER,
     SANDBOX,
     SEARCH,
     SINK,
@@ -573,6 +586,35 @@ class Credulous(Ringing):
         return CallReport(id=parameters.get("CallSid", ""), status="completed", is_final=True)
 
 
+class Silent:
+    """A reviewer without a name."""
+
+    name = ""
+    contained = True
+
+    async def review(self, review: Review) -> Reviewed:
+        return Reviewed(summary="nothing to change")
+
+
+class Removing(Silent):
+    """Removes the folder that it was given."""
+
+    name = "removing"
+
+    async def review(self, review: Review) -> Reviewed:
+        shutil.rmtree(review.folder)
+        return Reviewed(summary="tidied up")
+
+
+class Wordy(Silent):
+    """Returns the text alone."""
+
+    name = "wordy"
+
+    async def review(self, review: Review) -> Any:
+        return "done"
+
+
 class Naive:
     """A channel that believes every request."""
 
@@ -677,6 +719,9 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (TELEPHONY, Careful, "a number that cannot be called is refused with a reason"),
     (TELEPHONY, Slow, "a call without time ends soon and is not said to be refused"),
     (TELEPHONY, Credulous, "a report that nobody signed is none"),
+    (REVIEWER, Silent, "its name is a text and it says whether it is contained"),
+    (REVIEWER, Removing, "it returns a summary and leaves the folder in its place"),
+    (REVIEWER, Wordy, "it returns a summary and leaves the folder in its place"),
     (CHANNEL, Naive, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Explaining, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Unending, "listening ends when it is cancelled"),
