@@ -70,6 +70,24 @@ class Bot:
     expandable_categories: tuple[str, ...] | None = None
     """Categories that its model may ask for with `request_more_tools`; None: all it may see."""
 
+    def removes(self, tool: str, category: str | None, mode: Mode, *, key: str) -> str:
+        """Returns the setting that keeps a tool from the bot in a mode. `key`: the table of the bot. If none does, it is a
+        restriction of the tool itself or a rule of the policy."""
+        rules, group = self.modes.get(mode, ModeTools()), GROUP_OF.get(tool)
+        if tool in self.disabled_tools:
+            return f"{key}.disabled_tools"
+        if tool in rules.disabled_tools:
+            return f"{key}.modes.{mode}.disabled_tools"
+        if group is not None and self.groups is not None and group not in self.groups:
+            return f"{key}.groups"
+        if group is not None and rules.groups is not None and group not in rules.groups:
+            return f"{key}.modes.{mode}.groups"
+        if mode == "collaboration" and rules.groups is None and group in NOT_IN_COLLABORATION:
+            return f"{key}.modes.collaboration.groups does not name {group}"
+        if self.categories is not None and category not in self.categories:
+            return f"{key}.categories"
+        return "restricted by the tool or the policy"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:

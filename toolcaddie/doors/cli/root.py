@@ -43,6 +43,7 @@ _COMMANDS = {
     ),
     "usage": (f"{_PACKAGE}.key_limits", "Show how much the clients of the gateway have used."),
     "sandbox": (f"{_PACKAGE}.sandbox", "Show whether this machine holds the sandbox, and run a command in it."),
+    "bots": (f"{_PACKAGE}.bots", "List the bots of the settings, show one of them, and add one."),
     "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),

@@ -1,0 +1,121 @@
+"""`toolcaddie bots list` and `show`: the bots of the settings with the tools that they have in each mode."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import click
+
+from toolcaddie.app.build import existing_or_empty
+from toolcaddie.app.runtimes import offline
+from toolcaddie.app.settings import Settings
+from toolcaddie.control.bots import Bot, Bots, unknown_bot
+from toolcaddie.core.bots import Mode
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.key_limits import Allowance
+from toolcaddie.core.run import RunRequest
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.runtime import Runtime
+from toolcaddie.runtime.budgets import Budgets
+
+MODES: Sequence[Mode] = get_args(Mode)
+_DESCRIPTION_SHOWN = 60
+
+
+@click.command("list", epilog="\b\nExample:\n  toolcaddie bots list --json")
+@json_option
+@click.pass_obj
+def list_(common: Common, /, as_json: bool) -> None:
+    """List the bots of the settings, with the number of their tools in each mode."""
+    settings = settings_of(common)
+    runtime = offline(settings)
+    bots = [_bot_json(name, bot, runtime) for name, bot in settings.bots.items()]
+    if as_json:
+        print_json({"bots": bots, "count": len(bots)})
+        return
+    if not bots:
+        note("there are no bots; `toolcaddie bots new NAME` adds one")
+        return
+    rows = [
+        (
+            bot["name"],
+            shortened(bot["description"], _DESCRIPTION_SHOWN),
+            bot["model"] or settings.model or "-",
+            "all" if bot["groups"] is None else ", ".join(bot["groups"]),
+            *(len(bot["tools"][mode]) for mode in MODES),
+        )
+        for bot in bots
+    ]
+    print_table(("bot", "description", "model", "groups", *MODES), rows, right=MODES, spare=("description", "groups"))
+
+
+@click.command("show", epilog="\b\nExample:\n  toolcaddie bots show therapist")
+@click.argument("name")
+@database_option
+@json_option
+@click.pass_obj
+def show(common: Common, /, name: str, database_url: str | None, as_json: bool) -> None:
+    """Show a bot: its tools in each mode, the setting that removes each missing one, and what it has used today."""
+    settings = settings_of(common, database_url=database_url)
+    if name not in settings.bots:
+        advice = (
+            unknown_bot(name, settings.bots) if settings.bots else "there are no bots; toolcaddie bots new adds one"
+        )
+        raise RequestError(advice, param="name", code="unknown_bot")
+    bot, runtime = settings.bots[name], offline(settings)
+    record = _bot_json(name, bot, runtime)
+    missing = {mode: _missing(name, mode, record["tools"][mode], runtime) for mode in MODES}
+    used = asyncio.run(_used(settings, name, runtime))
+    if as_json:
+        budget = [{"counted": each.counted, "limit": each.limit, "used": each.used} for each in used]
+        print_json({**record, "missing": missing, "budget": budget})
+        return
+    echo(name, nl=False, bold=True)
+    echo(f"  {bot.description}".rstrip())
+    echo(f"model {bot.model or settings.model or '-'}, persona {bot.persona or '-'}, language {bot.language}")
+    for mode in MODES:
+        echo(f"\n{mode}: {', '.join(record['tools'][mode]) or 'no tools'}")
+        for tool, setting in missing[mode].items():
+            echo(f"  without {tool} ({setting})")
+    echo()
+    for each in used:
+        echo(f"{each.counted} today: {each.used:,.6g} of {each.limit:,.6g}")
+    if not used:
+        echo("no budget")
+
+
+def _bot_json(name: str, bot: Bot, runtime: Runtime) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": bot.description,
+        "model": bot.model,
+        "groups": bot.groups,
+        "tools": {mode: _tools(name, mode, runtime) for mode in MODES},
+    }
+
+
+def _tools(name: str, mode: Mode, runtime: Runtime) -> Sequence[str]:
+    request = RunRequest(messages=(), principal=Principal(bot=name), mode=mode)
+    return [tool.name for tool in runtime.view(request)]
+
+
+def _missing(name: str, mode: Mode, tools: Sequence[str], runtime: Runtime) -> Mapping[str, str]:
+    """Returns the tools of the catalog that a bot does not have, each with the setting that removes it."""
+    present = frozenset(tools)
+    return {
+        tool.name: runtime.bots[name].removes(tool.name, tool.category, mode, key=f"bots.{name}")
+        for tool in runtime.source.snapshot()
+        if tool.name not in present
+    }
+
+
+async def _used(settings: Settings, name: str, runtime: Runtime) -> Sequence[Allowance]:
+    async with existing_or_empty(settings) as database:
+        budgets = Budgets(bots=Bots(settings.bots), meter=database.meter, prices_of=runtime.prices_of)
+        return await budgets.used(Principal(bot=name))
