@@ -26,6 +26,7 @@ from toolcaddie.ports import (
     BotRunner,
     Chats,
     Embedder,
+    Jobs,
     Messenger,
     PersonaFiles,
     RemoteEmbedder,
@@ -131,5 +132,7 @@ class Parts:
     """The stored chats of bots; None: this host has no store."""
     reviewer: Reviewer | None = None
     """Reviews the files of bots where the source `improve` names no reviewer; None: this host has none."""
+    jobs: Jobs | None = None
+    """Jobs that run at set times; None: this host runs none."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

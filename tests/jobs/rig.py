@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from toolcaddie.core.jobs import Job, JobLimits, JobOutcome, Slot
+from toolcaddie.core.jobs import CatchUp, Job, JobLimits, JobOutcome, Slot
 from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
 from toolcaddie.jobs.scheduler import WORK, CatchUpRule, RunJob, Scheduler
@@ -18,12 +18,12 @@ LEASE = 1.0
 
 @asynccontextmanager
 async def running(
-    url: str, run_job: RunJob, *, catch_up: CatchUpRule = CatchUpRule()
+    url: str, run_job: RunJob, *, policy: CatchUp = "last"
 ) -> AsyncIterator[tuple[JobDesk, Scheduler, DurableQueue]]:
     """Everything that runs jobs, on one database. Jobs may run every second."""
     async with Database(url, lease=LEASE) as database:
         queue = DurableQueue(url, database.store, {WORK: WorkKind(do=lambda payload: scheduler.work(payload))})
-        scheduler = Scheduler(database.jobs, database.store, queue, run_job, catch_up=catch_up)
+        scheduler = Scheduler(database.jobs, database.store, queue, run_job, catch_up=CatchUpRule(policy=policy))
         desk = JobDesk(
             rows=database.jobs,
             store=database.store,
@@ -37,16 +37,19 @@ async def running(
 
 async def _main(url: str, path: str, pause: float) -> None:
     async def run_job(job: Job, slot: Slot) -> JobOutcome:
-        with open(path, "a") as file:
-            file.write(f"begun {slot.work_id}\n")
+        _write(path, f"begun {slot.work_id}")
         await asyncio.sleep(pause)
-        with open(path, "a") as file:
-            file.write(f"ended {slot.work_id}\n")
+        _write(path, f"ended {slot.work_id}")
         return JobOutcome(succeeded=True)
 
-    async with running(url, run_job, catch_up=CatchUpRule(policy="all")):
+    async with running(url, run_job, policy="all"):
         print("ready", flush=True)
         await asyncio.Event().wait()
+
+
+def _write(path: str, line: str) -> None:
+    with open(path, "a") as file:
+        file.write(f"{line}\n")
 
 
 if __name__ == "__main__":

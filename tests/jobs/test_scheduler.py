@@ -6,7 +6,8 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,16 +42,32 @@ def soon(seconds: float = 0.3) -> At:
     return At(at=f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment))}.{int(moment % 1 * 1000):03}+00:00")
 
 
-async def until(fits: Callable[[], object], seconds: float = 15.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not fits():
-            await asyncio.sleep(0.02)
+@contextmanager
+def process(url: str, written: Path, *, pause: float) -> Iterator[None]:
+    """A process that runs jobs until it is killed (-9) at the end of the context."""
+    command = [sys.executable, "-m", "tests.jobs.rig", url, str(written), str(pause)]
+    running = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        assert running.stdout is not None
+        running.stdout.readline()
+        yield
+    finally:
+        running.kill()
+        running.communicate()
+
+
+async def until(fits: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 15
+    while not fits():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
 
 
 async def ended(desk: JobDesk, job: Job) -> Job:
-    async with asyncio.timeout(15):
-        while (now := await desk.get(job.id)).current is not None or now.last is None:
-            await asyncio.sleep(0.05)
+    deadline = time.monotonic() + 15
+    while (now := await desk.get(job.id)).current is not None or now.last is None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
     return now
 
 
@@ -62,15 +79,14 @@ async def test_a_job_that_runs_once_runs_at_its_time_and_is_then_disabled_or_del
         return JobOutcome(succeeded=True)
 
     async with running(url, run_job) as (desk, _, _):
-        kept = await desk.add(new(soon(), name="kept"))
         deleted = await desk.add(new(soon(), name="deleted", delete_after_run=True))
+        kept = await desk.add(new(soon(0.6), name="kept"))
         await until(lambda: len(runs) == 2)
         assert all(late >= 0 for _, late in runs)
         after = await ended(desk, kept)
         assert (after.enabled, after.next, after.status, after.last) == (False, None, "done", kept.next)
-        async with asyncio.timeout(5):
-            while deleted.id in {job.id for job in await desk.list(by=ANN)}:
-                await asyncio.sleep(0.05)
+        await ended(desk, kept)
+        assert deleted.id not in {job.id for job in await desk.list(by=ANN)}
 
 
 async def test_a_job_that_fails_waits_longer_each_time_and_a_success_ends_that(url: str) -> None:
@@ -90,36 +106,26 @@ async def test_a_job_that_fails_waits_longer_each_time_and_a_success_ends_that(u
         assert 28 < failed.next - time.time() <= 30
         fails = False
         await desk.run(job.id)
-        async with asyncio.timeout(10):
-            while (await desk.get(job.id)).status != "done":
-                await asyncio.sleep(0.05)
-        assert (await desk.get(job.id)).failures == 0
+        succeeded = await ended(desk, job)
+        assert (succeeded.status, succeeded.failures) == ("done", 0)
 
 
 async def test_a_run_of_a_killed_process_is_done_by_another_one_and_only_that(url: str, tmp_path: Path) -> None:
-    """The first process is killed (-9) in the middle of a run; what it had ended is not run again."""
+    """The second process is killed (-9) in the middle of a run; what the first had ended is not run again."""
     written = tmp_path / "runs"
-    command = [sys.executable, "-m", "tests.jobs.rig", url, str(written)]
     async with Database(url) as database:
         desk = JobDesk(rows=database.jobs, store=database.store)
-        with subprocess.Popen([*command, "0"], cwd=ROOT, stdout=subprocess.PIPE) as first:
-            assert first.stdout is not None
-            first.stdout.readline()
-            done = await desk.add(new(soon(0.0)))
-            await until(lambda: written.exists() and "ended" in written.read_text())
+        with process(url, written, pause=0):
+            done = await desk.add(new(soon()))
+            await until(lambda: written.exists() and f"ended job:{done.id}" in written.read_text())
             await ended(desk, done)
-            first.kill()
-        with subprocess.Popen([*command, "60"], cwd=ROOT, stdout=subprocess.PIPE) as second:
-            assert second.stdout is not None
-            second.stdout.readline()
-            cut = await desk.add(new(soon(0.0)))
+        with process(url, written, pause=60):
+            cut = await desk.add(new(soon()))
             await until(lambda: f"begun job:{cut.id}" in written.read_text())
-            second.kill()
         assert [slot.status for slot in await desk.slots(cut.id)] == ["running"]
-        with subprocess.Popen([*command, "0"], cwd=ROOT, stdout=subprocess.PIPE) as third:
-            await until(lambda: f"ended job:{cut.id}" in written.read_text())
-            (slot,) = [await ended(desk, cut)] and await desk.slots(cut.id)
-            third.kill()
+        with process(url, written, pause=0):
+            await ended(desk, cut)
+        (slot,) = await desk.slots(cut.id)
     assert (slot.status, slot.starts) == ("done", 2)
     lines = written.read_text().splitlines()
     assert [line.split()[0] for line in lines if done.id in line] == ["begun", "ended"]

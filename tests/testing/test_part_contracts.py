@@ -586,7 +586,7 @@ class Credulous(Ringing):
         return CallReport(id=parameters.get("CallSid", ""), status="completed", is_final=True)
 
 
-class Silent:
+class NamelessReviewer:
     """A reviewer without a name."""
 
     name = ""
@@ -596,7 +596,7 @@ class Silent:
         return Reviewed(summary="nothing to change")
 
 
-class Removing(Silent):
+class RemovingReviewer(NamelessReviewer):
     """Removes the folder that it was given."""
 
     name = "removing"
@@ -606,7 +606,7 @@ class Removing(Silent):
         return Reviewed(summary="tidied up")
 
 
-class Wordy(Silent):
+class WordyReviewer(NamelessReviewer):
     """Returns the text alone."""
 
     name = "wordy"
@@ -719,9 +719,9 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (TELEPHONY, Careful, "a number that cannot be called is refused with a reason"),
     (TELEPHONY, Slow, "a call without time ends soon and is not said to be refused"),
     (TELEPHONY, Credulous, "a report that nobody signed is none"),
-    (REVIEWER, Silent, "its name is a text and it says whether it is contained"),
-    (REVIEWER, Removing, "it returns a summary and leaves the folder in its place"),
-    (REVIEWER, Wordy, "it returns a summary and leaves the folder in its place"),
+    (REVIEWER, NamelessReviewer, "its name is a text and it says whether it is contained"),
+    (REVIEWER, RemovingReviewer, "it returns a summary and leaves the folder in its place"),
+    (REVIEWER, WordyReviewer, "it returns a summary and leaves the folder in its place"),
     (CHANNEL, Naive, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Explaining, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Unending, "listening ends when it is cancelled"),

@@ -2,8 +2,8 @@
 
 DBOS is imported when it starts, because that takes half a second and most processes have no durable work. On PostgreSQL its
 tables are in a schema `dbos` beside ours; if a connection names the schema of ours, in one named after it. On SQLite they are in
-a file beside the database: DBOS holds SQLite's one write lock while it talks to Python, and the trail, on the way of every request,
-would wait for it.
+a file beside the database: DBOS holds the one write lock of SQLite while it talks to Python, and the trail, on the way of every
+request, would wait for it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 from toolcaddie.ports.bots import BotRunner, BotTalk, Chats, Messenger, PersonaFiles, WorkQueue
 from toolcaddie.ports.channels import Channel, ChannelInbox
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
+from toolcaddie.ports.jobs import Jobs, JobStore, SlotQueue
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import (
     AsymmetricEmbedder,
@@ -85,6 +86,8 @@ __all__ = [
     "Influence",
     "Interpreter",
     "Invocation",
+    "JobStore",
+    "Jobs",
     "KeyMeter",
     "KeyStore",
     "LastWord",
@@ -123,6 +126,7 @@ __all__ = [
     "SearchHit",
     "SearchProvider",
     "Selector",
+    "SlotQueue",
     "Store",
     "Telephony",
     "ToolSource",

@@ -1,0 +1,191 @@
+"""`toolcaddie jobs`: lists, shows, runs, pauses, resumes and removes the jobs of bots. It needs the database alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from toolcaddie.app.build import existing_or_empty
+from toolcaddie.core.jobs import At, Every, Job, Slot
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.jobs.desk import JobDesk
+
+T = TypeVar("T")
+
+_NAME_WIDTH = 40
+_NO_SERVER = "no server runs jobs now: it begins when one is started (toolcaddie serve)"
+
+job_argument = click.argument("job_id", metavar="JOB")
+
+
+@click.group(
+    name="jobs",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie jobs list\n"
+    "  toolcaddie jobs show 0f3a5c7e9b1d\n"
+    "  toolcaddie jobs pause 0f3a5c7e9b1d",
+)
+def command() -> None:
+    """List, run, pause and remove what bots do at set times."""
+
+
+@command.command("list", epilog="\b\nExamples:\n  toolcaddie jobs list\n  toolcaddie jobs list --bot reception --json")
+@click.option("--bot", help="Only the jobs of this bot.")
+@click.option("--tenant", help="Only the jobs of this tenant.")
+@database_option
+@json_option
+@click.pass_obj
+def list_(common: Common, bot: str | None, tenant: str | None, database_url: str | None, as_json: bool) -> None:
+    """List the jobs, the next one first."""
+    jobs = _with_desk(common, database_url, lambda desk: desk.list(bot=bot, tenant=tenant))
+    if as_json:
+        print_json({"jobs": [_job_json(job) for job in jobs]})
+        return
+    if not jobs:
+        note("there are no jobs; bots make them with the tool cron")
+        return
+    rows = [
+        (
+            job.id,
+            shortened(job.name, _NAME_WIDTH),
+            job.kind,
+            job.owner.bot or "",
+            job.owner.id,
+            _schedule_text(job),
+            local_time(job.next) or ("" if job.enabled else "disabled"),
+            _outcome_text(job),
+        )
+        for job in jobs
+    ]
+    columns = ("job", "name", "kind", "bot", "owner", "schedule", "next run", "last run")
+    print_table(columns, rows, spare=("kind", "owner", "bot", "schedule"))
+
+
+@command.command("show", epilog="\b\nExample:\n  toolcaddie jobs show 0f3a5c7e9b1d")
+@job_argument
+@database_option
+@json_option
+@click.pass_obj
+def show(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
+    """Show a job with its text, next times and last runs."""
+
+    async def read(desk: JobDesk) -> tuple[Job, list[float], list[Slot]]:
+        job = await desk.get(job_id)
+        return job, list(desk.next_times(job)), list(await desk.slots(job.id))
+
+    job, times, slots = _with_desk(common, database_url, read)
+    if as_json:
+        print_json({**_job_json(job), "next_times": times, "runs": [msgspec.to_builtins(slot) for slot in slots]})
+        return
+    echo(f"{job.name}  ({job.kind}, {job.owner.bot or 'no bot'}, made by {job.owner.id} {local_time(job.created)})")
+    echo(job.text)
+    echo(f"schedule: {_schedule_text(job)} ({job.zone})")
+    if job.taint:
+        echo(f"made after reading untrusted results of: {', '.join(job.taint)}")
+    echo(f"next: {', '.join(local_time(time) for time in times) or 'never'}")
+    for slot in slots:
+        echo(f"{local_time(slot.at)}  {slot.status}{' (asked for)' if slot.manual else ''}  {slot.note}".rstrip())
+
+
+@command.command("run", epilog="\b\nExample:\n  toolcaddie jobs run 0f3a5c7e9b1d")
+@job_argument
+@database_option
+@json_option
+@click.pass_obj
+def run(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
+    """Run a job now, beside its schedule; a server does it."""
+
+    async def ask(desk: JobDesk) -> tuple[Slot, bool]:
+        return await desk.run(job_id), await desk.is_served()
+
+    slot, is_served = _with_desk(common, database_url, ask)
+    if as_json:
+        print_json({"job": slot.job, "slot": slot.at, "is_served": is_served})
+        return
+    echo(f"the job {slot.job} will run")
+    if not is_served:
+        note(_NO_SERVER)
+
+
+@command.command("pause", epilog="\b\nExample:\n  toolcaddie jobs pause 0f3a5c7e9b1d")
+@job_argument
+@database_option
+@json_option
+@click.pass_obj
+def pause(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
+    """Pause a job; a run that has begun goes on."""
+    _switch(common, job_id, database_url, enabled=False, as_json=as_json)
+
+
+@command.command("resume", epilog="\b\nExample:\n  toolcaddie jobs resume 0f3a5c7e9b1d")
+@job_argument
+@database_option
+@json_option
+@click.pass_obj
+def resume(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
+    """Resume a paused job with its next time from now on."""
+    _switch(common, job_id, database_url, enabled=True, as_json=as_json)
+
+
+@command.command("remove", epilog="\b\nExample:\n  toolcaddie jobs remove 0f3a5c7e9b1d")
+@job_argument
+@database_option
+@json_option
+@click.pass_obj
+def remove(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
+    """Remove a job."""
+    job = _with_desk(common, database_url, lambda desk: desk.remove(job_id))
+    if as_json:
+        print_json(_job_json(job))
+    else:
+        echo(f"removed {job.id} ({job.name})")
+
+
+def _switch(common: Common, job_id: str, database_url: str | None, *, enabled: bool, as_json: bool) -> None:
+    job = _with_desk(common, database_url, lambda desk: desk.switch(job_id, enabled=enabled))
+    if as_json:
+        print_json(_job_json(job))
+    elif enabled:
+        echo(f"resumed {job.id} ({job.name}); next run {local_time(job.next)}")
+    else:
+        echo(f"paused {job.id} ({job.name})")
+
+
+def _with_desk(common: Common, database_url: str | None, query: Callable[[JobDesk], Awaitable[T]]) -> T:
+    """Opens the database, and returns the result of a query of its jobs."""
+    settings = settings_of(common, database_url=database_url)
+
+    async def answer() -> T:
+        async with existing_or_empty(settings) as database:
+            return await query(JobDesk(rows=database.jobs, store=database.store))
+
+    return asyncio.run(answer())
+
+
+def _schedule_text(job: Job) -> str:
+    match job.schedule:
+        case At(at=at):
+            return f"once at {at}"
+        case Every(every_ms=every):
+            return f"every {every / 1000:g} s"
+        case _:
+            return job.schedule.expr
+
+
+def _outcome_text(job: Job) -> str:
+    running = "running" if job.current is not None else ""
+    return running or (f"{job.status} {local_time(job.last)}" if job.status else "")
+
+
+def _job_json(job: Job) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(job).items() if name != "inherited"} | {
+        "taint": job.taint,
+        "tools": job.inherited.tools,
+    }
