@@ -34,6 +34,7 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
@@ -101,7 +102,8 @@ async def assembled(
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
     database = database_of(settings, create=create or is_in_memory(settings.database_url))
     sandbox = SandboxOnDemand(settings, registry)
-    parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox)
+    jobs = JobDesk(rows=database.jobs, store=database.store)
+    parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox, jobs=jobs)
     if settings.sandbox is not None:
         sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
     provider = provider_of(settings, registry, parts)

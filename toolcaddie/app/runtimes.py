@@ -32,9 +32,11 @@ from toolcaddie.control.bots import Bots, DayBudget
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.engine import Programs
+from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredChats, StoredPersonas
@@ -53,6 +55,16 @@ _STORING = ("authored", "cron", "improve", "memory", "persona", "phone", "team")
 """Types of sources that need a store to be made."""
 
 
+class _NoRows:
+    """Stands for the rows of jobs where no database is open, so that the tool that makes jobs can be listed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConfigError("jobs need a server with a database; start toolcaddie serve")
+
+
+_NO_ROWS: Any = _NoRows()
+
+
 def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
@@ -66,6 +78,7 @@ def host_parts(
         messenger=MessengerOnDemand(),
         personas=None if store is None else StoredPersonas(store, folders=persona_folders(settings)),
         chats=None if store is None else StoredChats(store),
+        jobs=None if store is None else JobDesk(rows=_NO_ROWS, store=store),
     )
 
 
