@@ -107,8 +107,8 @@ class CronTool:
             return failed(str(error), "invalid_arguments", own_words=True)
 
     async def assess(self, name: str, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        """Returns what a call would do. An instruction from a run that has read what strangers wrote is a case for a person, as
-        is a run out of turn; reading is not."""
+        """Returns what a call would do. A person is asked about an instruction, or a removal, in a run that has read what
+        strangers wrote, and about every run out of turn."""
         try:
             return await self._judged(arguments, context)
         except RequestError as error:
@@ -123,7 +123,11 @@ class CronTool:
             case "remove" | "run" as action:
                 job = await self._job(arguments, context)
                 verb = "removes" if action == "remove" else "runs now"
-                return Assessment(annotations=_ACTS, preview=f"{verb} the job {job.name!r} ({job.kind}): {job.text}")
+                is_doubtful = action == "run" or bool(context.taint)
+                return Assessment(
+                    annotations=_ACTS if is_doubtful else _ADDS,
+                    preview=f"{verb} the job {job.name!r} ({job.kind}): {job.text}",
+                )
             case _:
                 return Assessment(annotations=_READS)
 

@@ -1,0 +1,91 @@
+"""`toolcaddie jobs`, on the database alone and beside a process that runs jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.core.control import Principal
+from toolcaddie.core.jobs import Every, Job, NewJob
+from toolcaddie.jobs.desk import JobDesk
+from toolcaddie.storage.database import Database
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/data.sqlite"
+
+
+@pytest.fixture
+def job(url: str) -> Job:
+    async def add() -> Job:
+        async with Database(url) as database:
+            desk = JobDesk(rows=database.jobs, store=database.store, zone="UTC")
+            owner = Principal(id="ann", bot="reception")
+            return await desk.add(
+                NewJob(text="Drink water", name="Water", schedule=Every(every_ms=3_600_000), owner=owner)
+            )
+
+    return asyncio.run(add())
+
+
+@pytest.fixture
+def server(url: str, tmp_path: Path) -> Iterator[Path]:
+    """A process that runs jobs, killed (-9) at the end. It writes its runs to the file."""
+    written = tmp_path / "runs"
+    command = [sys.executable, "-m", "tests.jobs.rig", url, str(written), "0"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield written
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_jobs_are_listed_and_shown(url: str, job: Job, tmp_path: Path) -> None:
+    line = CommandLine(tmp_path)
+    assert "Water" in line.ok("jobs", "list", "--database-url", url)
+    (listed,) = line.json("jobs", "list", "--bot", "reception", "--database-url", url)["jobs"]
+    assert (listed["id"], listed["next"], listed["enabled"]) == (job.id, job.next, True)
+    assert line.json("jobs", "list", "--bot", "other", "--database-url", url) == {"jobs": []}
+    shown = line.json("jobs", "show", job.id, "--database-url", url)
+    assert shown["next_times"] == [job.created + count * 3_600 for count in (1, 2, 3)]
+    assert "Drink water" in line.ok("jobs", "show", job.id, "--database-url", url)
+
+
+def test_a_job_is_paused_resumed_and_removed(url: str, job: Job, tmp_path: Path) -> None:
+    line = CommandLine(tmp_path)
+    assert line.json("jobs", "pause", job.id, "--database-url", url)["next"] is None
+    assert "disabled" in line.ok("jobs", "list", "--database-url", url)
+    assert line.json("jobs", "resume", job.id, "--database-url", url)["next"] == job.next
+    assert "removed" in line.ok("jobs", "remove", job.id, "--database-url", url)
+    assert "there is no job" in line("jobs", "show", job.id, "--database-url", url).stderr
+
+
+def test_run_says_that_no_server_runs_jobs_and_the_next_one_runs_it(url: str, job: Job, tmp_path: Path) -> None:
+    line = CommandLine(tmp_path)
+    result = line("jobs", "run", job.id, "--database-url", url)
+    assert result.exit_code == 0
+    assert "no server runs jobs now" in result.stderr
+    assert "is running or about to" in line("jobs", "run", job.id, "--database-url", url).stderr
+    assert [run["status"] for run in line.json("jobs", "show", job.id, "--database-url", url)["runs"]] == ["waiting"]
+
+
+def test_run_is_done_by_the_server(url: str, job: Job, server: Path, tmp_path: Path) -> None:
+    line = CommandLine(tmp_path)
+    deadline = time.monotonic() + 15
+    assert line.json("jobs", "run", job.id, "--database-url", url)["is_served"]
+    while not server.exists() or "ended" not in server.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
