@@ -153,12 +153,17 @@ def _belonging(turns: Sequence[ChatTurn], who: Collection[str]) -> Sequence[int]
 def _changes(turns: Sequence[ChatTurn], who: Collection[str]) -> Mapping[int, ChatTurn | None]:
     """Returns what becomes of the messages of a group in which a person has spoken. A summary that stands for one of the removed
     messages loses its text, and still hides the others, so that they do not come back into the conversation."""
-    removed = _belonging(turns, who)
+    removed = set(_belonging(turns, who))
     changes: dict[int, ChatTurn | None] = dict.fromkeys(removed)
+    messages: list[int] = []
     for number, turn in enumerate(turns):
-        covered = sum(place < turn.keeps for place in removed) if turn.role == "summary" else 0
-        if covered:
-            changes[number] = replace(turn, text="", keeps=turn.keeps - covered)
+        if turn.role != "summary":
+            messages.append(number)
+            continue
+        sent = removed.intersection(messages[len(messages) - turn.keeps :])
+        if removed.intersection(messages):
+            stands = bool(removed.intersection(messages) - sent)
+            changes[number] = replace(turn, text="" if stands else turn.text, keeps=turn.keeps - len(sent))
     return changes
 
 
