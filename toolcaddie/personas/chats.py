@@ -139,6 +139,8 @@ class StoredChats:
         for number in ATTEMPTS:
             head = await self._begun(name)
             last = await self._last_page(head)
+            if last.document is None and last.before is not None:
+                await self._note(head.id, last.before.turns)
             new = await self._new(head.id, last.page, turns)
             if not new:
                 return
@@ -147,8 +149,6 @@ class StoredChats:
                     PAGES, last.name, _encode(replace(last.page, closed=True)), expected=last.document
                 )
                 continue
-            if last.document is None and last.before is not None:
-                await self._note(head.id, last.before.turns)
             page = _encode(replace(last.page, turns=(*last.page.turns, *new)))
             if await self._store.compare_and_set(PAGES, last.name, page, expected=last.document) and (
                 last.document is not None or await self._is_current(name, head, last)

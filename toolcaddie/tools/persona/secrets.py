@@ -1,0 +1,117 @@
+"""Removes from a fact what must not be remembered: credentials, keys, tokens, card and phone numbers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from toolcaddie.audit.redact import redact_text
+from toolcaddie.guards.known_secrets import REDACTED
+
+_NAMED = re.compile(
+    r"\b(passwords?|passphrase|passcode|pin(?: code)?|access code|api[ -]?key|secret(?: key)?|token|contraseña|clave|senha"
+    r"|passwort|mot de passe)\b([^.\n:=]{0,40}?)(\s+(?:is|was|es|ist|é|est)\s+|\s*[:=]\s*)([^\s,;]{3,200})",
+    re.IGNORECASE,
+)
+"""A word for a secret, and the value that it is said to have."""
+_PLAIN_WORD = re.compile(r"[^\W\d_]+[.!?]?")
+_PHONE = re.compile(
+    r"(?<![\w.,:/-])(?:\+\d[\d ().-]{6,20}\d|\(\d{2,4}\)[ -]?\d[\d -]{4,12}\d|\d{2,4}(?:[ -]\d{2,4}){2,4}|\d{9,11})(?![\w:/-]|[.,]\d)"
+)
+_ABOUT_PHONES = re.compile(
+    r"\b(?:phone|mobile|tel|cell|whatsapp|teléfono|telefono|móvil|call)\b[^\d+]{0,30}(\d[\d ().-]{4,18}\d)",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\b(?:order|invoice|ticket|member|reference|ref|isbn|pedido|factura|number|no)\W{1,3}$", re.IGNORECASE
+)
+_DATE = re.compile(r"\d{4}[ -]\d{1,2}[ -]\d{1,2}|\d{1,2}[ -]\d{1,2}[ -]\d{4}")
+_CARD = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
+_RANDOM = re.compile(
+    r"(?<![\w/.-])(?=[A-Za-z0-9+_=-]*\d)(?=[A-Za-z0-9+_=-]*[a-z])(?=[A-Za-z0-9+_=-]*[A-Z])[A-Za-z0-9+_=-]{24,}"
+)
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_EMPTY_WORDS = frozenset(
+    [
+        "my",
+        "the",
+        "is",
+        "was",
+        "a",
+        "an",
+        "his",
+        "her",
+        "their",
+        "our",
+        "your",
+        "key",
+        "api",
+        "token",
+        "password",
+        "pin",
+        "code",
+        "secret",
+        "phone",
+        "number",
+        "mobile",
+        "card",
+        "access",
+        "redacted",
+        "mi",
+        "el",
+        "la",
+        "es",
+        "su",
+        "clave",
+        "contraseña",
+        "número",
+        "teléfono",
+        "de",
+        "for",
+        "of",
+        "to",
+        "and",
+        "at",
+        "on",
+        "call",
+    ]
+)
+_LEAST_WORDS = 3
+
+
+def without_secrets(text: str) -> str:
+    """Returns a fact without secrets."""
+    text = _RANDOM.sub(REDACTED, _NAMED.sub(_without_value, redact_text(text)))
+    text = _CARD.sub(lambda match: REDACTED if _is_card(match[0]) else match[0], text)
+    text = _ABOUT_PHONES.sub(lambda match: match[0].replace(match[1], REDACTED), text)
+    return _PHONE.sub(_without_phone, text)
+
+
+def is_hidden(text: str) -> bool:
+    """Returns True if a text has a secret that only a reader who ignores invisible characters and widths would see."""
+    folded = "".join(each for each in unicodedata.normalize("NFKC", text) if unicodedata.category(each) != "Cf")
+    return folded != text and without_secrets(text) == text and without_secrets(folded) != folded
+
+
+def is_mostly_secret(redacted: str) -> bool:
+    """Returns True if too little is left of a fact to be worth remembering."""
+    words = {word.lower() for word in _WORD.findall(redacted.replace(REDACTED, " "))}
+    return len(words - _EMPTY_WORDS) < _LEAST_WORDS
+
+
+def _without_value(match: re.Match[str]) -> str:
+    value = match[4]
+    if _PLAIN_WORD.fullmatch(value) and not match[3].strip().startswith((":", "=")):
+        return match[0]
+    return f"{match[1]}{match[2]}{match[3]}{REDACTED}"
+
+
+def _without_phone(match: re.Match[str]) -> str:
+    text = match[0]
+    is_other = _DATE.fullmatch(text) or _COUNTED.search(match.string[max(0, match.start() - 20) : match.start()])
+    return text if is_other or sum(map(str.isdigit, text)) < 7 else REDACTED
+
+
+def _is_card(text: str) -> bool:
+    digits = [int(digit) for digit in text if digit.isdigit()][::-1]
+    return sum(digits[::2]) % 10 == -sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2]) % 10
