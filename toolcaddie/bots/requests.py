@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from toolcaddie.bots.history import History
-from toolcaddie.core.bots import BotWork, ChatKey, Inherited
+from toolcaddie.core.bots import CHAT_ID, BotWork, ChatKey, Inherited, injected_chat
 from toolcaddie.core.content import text_of
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
@@ -67,7 +67,7 @@ def _injected(work: BotWork) -> dict[str, str]:
     """Returns the arguments that every call of the run is given: the bot, and the chat of a channel in which it takes place."""
     injected = {"_botId": work.principal.bot or ""}
     if work.reply_to is not None:
-        injected["_chatId"] = f"{work.reply_to.channel}:{work.reply_to.chat}"
+        injected[CHAT_ID] = injected_chat(work.reply_to)
     return injected
 
 

@@ -4,7 +4,7 @@ values that pass between a bot and whoever asks it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -82,6 +82,22 @@ class ChatAddress(Struct, frozen=True, kw_only=True):
     """Name of the channel in the settings."""
     chat: str
     """The channel's own id of the chat."""
+
+
+CHAT_ID = "_chatId"
+"""Name of the injected argument with the chat of a channel in which a run takes place, as `CHANNEL:CHAT`. Only the host injects
+it, so nobody reaches a chat whose name a request merely mentions."""
+
+
+def injected_chat(address: ChatAddress) -> str:
+    """Returns the value of the injected argument for a chat."""
+    return f"{address.channel}:{address.chat}"
+
+
+def chat_of(injected: Mapping[str, Any]) -> ChatAddress | None:
+    """Returns the chat that the injected arguments of a run name; None: the run takes place in none."""
+    channel, _, chat = str(injected.get(CHAT_ID, "")).partition(":")
+    return ChatAddress(channel=channel, chat=chat) if channel and chat else None
 
 
 class BotWork(Struct, frozen=True, kw_only=True):

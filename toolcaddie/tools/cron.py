@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from toolcaddie.core.assessment import Assessment
-from toolcaddie.core.bots import ChatAddress, Inherited
+from toolcaddie.core.bots import Inherited, chat_of
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.jobs import At, Cron, Every, Job, JobKind, NewJob, Schedule
@@ -186,7 +186,6 @@ def _new_job(arguments: dict[str, Any], context: RunContext) -> NewJob:
     text = str(arguments.get("text") or "")
     if not text.strip():
         raise RequestError("text: add needs the message or instruction", param="text")
-    chat_id, channel = context.injected.get("_chatId"), context.principal.channel
     return NewJob(
         text=text,
         schedule=_schedule(arguments),
@@ -195,7 +194,7 @@ def _new_job(arguments: dict[str, Any], context: RunContext) -> NewJob:
         kind=_kind(arguments),
         delete_after_run=bool(arguments.get("deleteAfterRun")),
         inherited=_inherited(context),
-        reply_to=ChatAddress(channel=channel, chat=str(chat_id)) if channel and chat_id else None,
+        reply_to=chat_of(context.injected),
         chat=context.conversation,
     )
 

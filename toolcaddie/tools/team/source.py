@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from toolcaddie.core.assessment import Assessment
-from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatKey
+from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatKey, chat_of
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, OutboundError, ProviderError, RequestError
@@ -21,10 +21,6 @@ from toolcaddie.tools.team.asking import asked_bot, own_bot, result_of, tools_of
 from toolcaddie.tools.team.definitions import CATEGORY, COLLABORATE, DELEGATE, collaborate_tool, delegate_tool
 from toolcaddie.tools.team.sessions import Sessions, target_of
 from toolcaddie.tools.team.settings import TeamSettings
-
-CHAT_ID = "_chatId"
-"""Name of the injected value with the chat of a run, as `channel:chat`. Only the host can inject it, so nobody posts in a group
-whose name a request merely mentions."""
 
 _READS = ToolAnnotations(read_only=True, open_world=False)
 
@@ -178,9 +174,8 @@ class TeamSource:
 
     def _group(self, context: RunContext) -> Group:
         """Returns the group in which this run takes place. Raises `RequestError` if it takes place in none."""
-        channel, _, chat = str(context.injected.get(CHAT_ID, "")).partition(":")
-        address, messenger = ChatAddress(channel=channel, chat=chat), self._parts.messenger
-        if not chat or messenger is None or not messenger.is_group(address):
+        address, messenger = chat_of(context.injected), self._parts.messenger
+        if address is None or messenger is None or not messenger.is_group(address):
             raise RequestError("visible needs a group chat, and this conversation is none; send without visible")
         return Group(messenger=messenger, address=address)
 
