@@ -99,7 +99,8 @@ def without_old(text: str) -> tuple[str, str]:
     """Returns the file with the last ten completed goals, and the lines of the older ones."""
     done = [goal for goal in goals_of(text) if goal.done]
     oldest = sorted(done, key=lambda goal: goal.fields.get("completed", ""))[: max(0, len(done) - KEPT)]
-    lines, archived = text.split("\n"), []
+    lines = text.split("\n")
+    archived: list[str] = []
     for goal in sorted(oldest, key=lambda goal: -goal.start):
         archived[:0] = lines[goal.start : goal.end]
         del lines[goal.start : goal.end]

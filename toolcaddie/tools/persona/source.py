@@ -280,11 +280,8 @@ def _goals(old: str, action: str, goal: str, values: dict[str, str | None], toda
                 raise RequestError("give status, priority or notes to change")
             return changed(old, found_goal(old, goal), given)
         case _:
-            completed = {
-                "completed": today,
-                **{field: given[field] for field in ("outcome", "notes") if field in given},
-            }
-            return changed(old, found_goal(old, goal), completed, done=True)
+            completed = {name: value for name, value in given.items() if name in ("outcome", "notes")}
+            return changed(old, found_goal(old, goal), {"completed": today, **completed}, done=True)
 
 
 def _listed(text: str) -> str:
