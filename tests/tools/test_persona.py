@@ -37,9 +37,9 @@ class House:
         source = persona(timezone="UTC", parts=Parts(personas=self.files, clock=lambda: NOON))
         self.runtime = Runtime(provider=ScriptedProvider([]), sources=[source])
 
-    async def call(self, name: str, principal: Principal = ANN, **arguments: Any) -> ToolResult:
+    async def call(self, tool: str, /, **arguments: Any) -> ToolResult:
         async with self.runtime:
-            return await self.runtime.call(name, arguments, principal=principal)
+            return await self.runtime.call(tool, arguments, principal=ANN)
 
     async def text(self, path: str, bot: str = "coach") -> str:
         file = await self.files.read(PersonaKey(tenant="default", bot=bot), path)

@@ -16,8 +16,8 @@ _NAMED = re.compile(
 """A word for a secret, and the value that it is said to have."""
 _PLAIN_WORD = re.compile(r"[^\W\d_]+[.!?]?")
 _PHONE = re.compile(
-    r"(?<![\\w.,:/-])(?:\\+\\d[\\d ().-]{6,20}\\d|\\(\\d{2,4}\\)[ -]?\\d[\\d -]{4,12}\\d|\\d{2,4}(?:[ -]\\d{2,4}){2,4}|\\d{9,11})"
-    r"(?![\\w:/-]|[.,]\\d)"
+    r"(?<![\w.,:/-])(?:\+\d[\d ().-]{6,20}\d|\(\d{2,4}\)[ -]?\d[\d -]{4,12}\d|\d{2,4}(?:[ -]\d{2,4}){2,4}|\d{9,11})"
+    r"(?![\w:/-]|[.,]\d)"
 )
 _ABOUT_PHONES = re.compile(
     r"\b(?:phone|mobile|tel|cell|whatsapp|teléfono|telefono|móvil|call)\b[^\d+]{0,30}(\d[\d ().-]{4,18}\d)",
@@ -33,9 +33,8 @@ _RANDOM = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _EMPTY_WORDS = frozenset(
-    ("my", "the", "is", "was", "an", "his", "her", "their", "our", "your", "for", "of", "to", "and", "at", "on", "call")
-    + ("key", "api", "token", "password", "pin", "code", "secret", "phone", "number", "mobile", "card", "access")
-    + ("mi", "el", "la", "es", "su", "de", "clave", "contraseña", "número", "teléfono")
+    "my the is was an his her their our your for of to and at on call key api token password pin code secret phone "  # noqa: SIM905
+    "number mobile card access mi el la es su de clave contraseña número teléfono".split()
 )
 _LEAST_WORDS = 3
 
