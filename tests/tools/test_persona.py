@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.personas import Author, PersonaKey, read_fact
+from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredPersonas
@@ -34,8 +38,8 @@ class House:
 
     def __init__(self) -> None:
         self.files = StoredPersonas(MemoryStore(), clock=lambda: NOON)
-        source = persona(timezone="UTC", parts=Parts(personas=self.files, clock=lambda: NOON))
-        self.runtime = Runtime(provider=ScriptedProvider([]), sources=[source])
+        self.source = persona(timezone="UTC", parts=Parts(personas=self.files, clock=lambda: NOON))
+        self.runtime = Runtime(provider=ScriptedProvider([]), sources=[self.source])
 
     async def call(self, tool: str, /, **arguments: Any) -> ToolResult:
         async with self.runtime:
@@ -164,3 +168,38 @@ def test_whatever_is_not_understood_survives(before: str, after: str) -> None:
         new = changed(text, goal, {"status": "blocked"})
         assert new.replace("\n  - status: blocked", "", 1) == text
     assert with_fields(before, {}) == before
+
+
+@pytest.mark.proves("R002-32")
+async def test_an_approved_soul_replaces_the_file_and_the_last_ten_versions_stay_with_their_dates() -> None:
+    files = StoredPersonas(MemoryStore(), clock=lambda: NOON)
+    source = persona(parts=Parts(personas=files, clock=lambda: NOON))
+    async with Runtime(provider=ScriptedProvider([]), sources=[source], policy=AllowAll()) as runtime:
+        for number in range(13):
+            await runtime.call("update_soul", {"content": f"soul {number}\n"}, principal=ANN)
+    versions = await files.versions(COACH, "SOUL.md")
+    assert [(each.text, each.at) for each in versions] == [(f"soul {number}\n", NOON) for number in range(2, 13)]
+    assert versions[-1].author.who == "default/ann"
+
+
+async def test_after_untrusted_content_every_change_asks_with_a_preview_and_listing_does_not() -> None:
+    source = House().source
+    context: Any = RunContext(
+        run_id="run_1", principal=ANN, view=View(catalog=Catalog.of([])), model="", taint=("web_fetch",)
+    )
+    clean = replace(context, taint=())
+    changes: dict[str, dict[str, Any]] = {
+        "save_memory": {"fact": "Ann likes tea."},
+        "update_identity": {"name": "Bea"},
+        "manage_goals": {"action": "add", "goal": "learn"},
+    }
+    tools = {each.name: each for each in source.tools()}
+    for name, arguments in changes.items():
+        assessment = await source.assess(tools[name], arguments, context)
+        assert assessment.annotations is not None
+        assert assessment.annotations.destructive
+        assert assessment.preview
+        assert (await source.assess(tools[name], arguments, clean)).annotations is None
+    listing = await source.assess(tools["manage_goals"], {"action": "list"}, context)
+    assert listing.annotations is not None
+    assert listing.annotations.read_only
