@@ -227,12 +227,15 @@ def _storable(fact: str) -> str:
 
 def _is_known(file: PersonaFile, text: str, origin: Provenance) -> bool:
     """Returns True if a log has the fact of this person, and as far trusted as it is now."""
-    facts = (read_fact(line) for line in file.text.split("\n") if len(line) < 12_000 and "who=" in line)
+    plain = _plain(text)
+    word = max(plain.split(), key=len, default="")  # looked for first, because reading each line takes longer
+    lines = (line for line in file.text.split("\n") if len(line) < 12_000 and "who=" in line)
+    facts = (read_fact(line) for line in lines if not word.isascii() or word in line.casefold())
     return any(
         fact is not None
         and fact.provenance.who == origin.who
         and fact.provenance.trust in ("clean", origin.trust)
-        and _plain(fact.text) == _plain(text)
+        and _plain(fact.text) == plain
         for fact in facts
     )
 
