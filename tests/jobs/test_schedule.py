@@ -97,5 +97,6 @@ def test_a_wrong_schedule_is_refused_with_what_is_wrong(schedule: Schedule, reas
     assert reason in str(error.value)
 
 
+@pytest.mark.proves("R002-66")
 def test_failures_in_a_row_wait_longer_up_to_an_hour() -> None:
     assert [back_off(count) for count in (0, 1, 2, 3, 4, 5, 6, 99)] == [0, 30, 60, 300, 900, 3600, 3600, 3600]

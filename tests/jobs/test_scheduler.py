@@ -71,6 +71,7 @@ async def ended(desk: JobDesk, job: Job) -> Job:
     return now
 
 
+@pytest.mark.proves("R002-66")
 async def test_a_job_that_runs_once_runs_at_its_time_and_is_then_disabled_or_deleted(url: str) -> None:
     runs: list[tuple[str, float]] = []
 
@@ -89,6 +90,7 @@ async def test_a_job_that_runs_once_runs_at_its_time_and_is_then_disabled_or_del
         assert deleted.id not in {job.id for job in await desk.list(by=ANN)}
 
 
+@pytest.mark.proves("R002-66")
 async def test_a_job_that_fails_waits_longer_each_time_and_a_success_ends_that(url: str) -> None:
     fails = True
 
@@ -110,6 +112,7 @@ async def test_a_job_that_fails_waits_longer_each_time_and_a_success_ends_that(u
         assert (succeeded.status, succeeded.failures) == ("done", 0)
 
 
+@pytest.mark.proves("R002-66")
 async def test_a_run_of_a_killed_process_is_done_by_another_one_and_only_that(url: str, tmp_path: Path) -> None:
     """The second process is killed (-9) in the middle of a run; what the first had ended is not run again."""
     written = tmp_path / "runs"

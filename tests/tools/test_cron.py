@@ -111,6 +111,7 @@ async def test_a_job_is_added_listed_shown_and_removed_by_its_owner_only(tmp_pat
         assert await here.desk.list() == []
 
 
+@pytest.mark.proves("R002-66")
 async def test_a_job_needs_a_text_and_gets_a_name(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         refused = await here.called(action="add", schedule={"kind": "every", "everyMs": 60_000})
@@ -157,6 +158,7 @@ async def test_a_run_out_of_turn_asks_and_an_instruction_without_taint_does_not(
         assert await here.desk.slots(job_id) == []
 
 
+@pytest.mark.proves("R002-66")
 async def test_jobs_survive_a_restart(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         job_id = await here.added(text="Drink water", everyMs=3_600_000)
