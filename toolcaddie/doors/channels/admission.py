@@ -26,6 +26,8 @@ class Admission:
         self._pairings = pairings
         self._strangers: Bounded[tuple[str, str], bool] = Bounded(_MOST_STRANGERS)
         """Those that are in the log already."""
+        self._chats: Bounded[tuple[str, str], str] = Bounded(_MOST_STRANGERS)
+        """The persons in the chats that were noted by this process."""
 
     async def reaction(self, station: Station, message: Incoming) -> Reaction:
         """Returns `answer` for a message to the bot from somebody who may talk to it, `pair` for a stranger who may get a code,
@@ -48,8 +50,17 @@ class Admission:
     async def may_write(self, station: Station, chat: str) -> bool:
         """Returns True if the bot may begin a conversation in a chat."""
         settings = station.settings
-        known = (*settings.allow, *settings.groups, *settings.approvers)
-        return chat in known or EVERYBODY in settings.allow or await self._pairings.allows(station.name, chat)
+        if chat in (*settings.groups, *settings.approvers) or EVERYBODY in settings.allow:
+            return True
+        person = await self._pairings.person_in(station.name, chat)
+        return person in settings.allow or await self._pairings.allows(station.name, person)
+
+    async def note_chat(self, station: Station, message: Incoming) -> None:
+        """Notes the chat of a message that is answered, so that the bot may write there later."""
+        place = (station.name, message.chat)
+        if self._chats.get(place) != message.person:
+            await self._pairings.note_chat(station.name, message)
+            self._chats.put(place, message.person)
 
     async def pairing_text(self, station: Station, message: Incoming) -> str | None:
         """Returns the text with a code for a stranger; None: the stranger gets none now."""

@@ -15,6 +15,7 @@ from toolcaddie.core.errors import (
     OutboundError,
     ProviderError,
     RequestError,
+    RunNotFoundError,
     StorageError,
     ToolcaddieError,
 )
@@ -42,6 +43,7 @@ TOO_LONG = "This needed more than I may use for one answer, so I stopped. Please
 NOT_POSSIBLE = "I cannot answer here at the moment. Please tell the person who looks after me."
 ASKED_OTHERS = "A call in this needs somebody else's approval. I have asked, and answer when it is decided."
 WAITS_IN_INBOX = "A call in this needs somebody else's approval. I answer when it is decided."
+_WAITS = (ASKED_OTHERS, WAITS_IN_INBOX)
 
 
 class Answering:
@@ -100,18 +102,31 @@ class Answering:
         """Continues a run whose questions are answered, and sends its answer to its chat."""
         if not await self._questions.waits(run) or not await self._questions.is_answered(run):
             return
-        text = await self._outcome(station, run.message, run.work, self._talk.resume(run.work), owner, run.times + 1)
         try:
+            text = await self._outcome(
+                station, run.message, run.work, self._talk.resume(run.work), owner, run.times + 1
+            )
             entry = None
             if text is not None:
                 letter = _reply(station, run.message, text)
-                entry = await self._journal.write(station.name, f"{run.work.id}:{run.times + 1}", letter, owner=owner)
+                # Whatever else continues runs sends their answers under this key too, and one of them is sent.
+                key = f"{run.work.id}/reply" + (f"/{run.times}" if text in _WAITS else "")
+                entry = await self._journal.write(station.name, key, letter, owner=owner)
             if await self._questions.waits(run):  # otherwise it has asked again
                 await self._questions.forget(run)
             if entry is not None:
                 await self._outbox.deliver(station, entry)
+        except RunNotFoundError:
+            return  # something else continues the run, and sends its answer
         except ProviderError:
             return  # the outbox has logged it
+
+    async def ask_again(self, station: Station, run: WaitingRun, owner: int) -> None:
+        """Asks the questions of a run that something else continued until it asked again."""
+        for approval in await self._questions.open(run) or ():
+            if not await self._questions.is_asked(approval.id):
+                await self._ask(station, run, owner)
+                return
 
     async def _text(self, station: Station, message: Incoming, owner: int) -> str | None:
         """Returns the answer of the bot; None: the run was stopped, and nothing is to be said."""
@@ -158,6 +173,10 @@ class Answering:
             if result.status == "failed":
                 return FAILED
             return result.text if result.text.strip() else EMPTY_ANSWER
+        except RunNotFoundError:
+            if times:
+                raise
+            return NOT_POSSIBLE
         except LimitExceededError:
             return TOO_LONG
         except RequestError as error:

@@ -139,9 +139,11 @@ class Channels:
         if reaction == "pair":
             await self._pair(station, message)
         elif reaction == "answer":
+            await self._admission.note_chat(station, message)
             owner = None if dispatch is None else dispatch.owner
             entry = await self._journal.record(name, message, owner=owner)
             if entry is not None and dispatch is not None:
+                await dispatch.collect(station)
                 dispatch.put(station, entry)
 
     async def _pair(self, station: Station, message: Incoming) -> None:

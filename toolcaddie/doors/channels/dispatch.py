@@ -50,6 +50,7 @@ class Dispatch:
         self._lanes = {station.name: Lanes(most_waiting=station.settings.waiting) for station in stations}
         self._commands = Lanes(most_waiting=_MOST_COMMANDS)
         self._broken = asyncio.Event()
+        self._collecting = asyncio.Lock()
         self._refused: set[str] = set()
         """Lanes whose chat was told that too much is waiting."""
 
@@ -83,12 +84,18 @@ class Dispatch:
         else:
             self._refuse(station, entry, lane)
 
+    async def collect(self, station: Station) -> None:
+        """Takes the messages that other processes received. Called before a message of this process is put, because those may
+        have been written earlier."""
+        async with self._collecting:
+            for entry in await self._journal.handed(station.name):
+                await self._claim(station, entry)
+
     async def follow(self, look_seconds: float) -> None:
         """Finds messages that other processes took or left behind, until it is cancelled or `StorageError` is raised."""
         for looks in itertools.count(1):
             for station in self._stations:
-                for entry in await self._journal.handed(station.name):
-                    await self._claim(station, entry)
+                await self.collect(station)
             if looks % _RUN_LOOKS == 0:
                 await self.continue_all()
             await asyncio.sleep(look_seconds)
@@ -118,7 +125,10 @@ class Dispatch:
                 if not alive[number]:
                     await self._claim(station, entry)
             for run in await self._questions.all(station.name):
-                if await self._questions.is_answered(run):
+                questions = await self._questions.open(run)
+                if questions:
+                    await self._answering.ask_again(station, run, self.owner)
+                elif questions is not None:
                     self._proceed(station, run)
 
     async def _claim(self, station: Station, entry: Entry) -> None:

@@ -19,7 +19,7 @@ from toolcaddie.ports import Store
 EVERYBODY = "*"
 """In the list `allow`: whoever writes may talk to the bot."""
 
-_PAIRED, _CODES, _ASKERS = "channel.paired", "channel.code", "channel.asker"
+_PAIRED, _CODES, _ASKERS, _CHATS = "channel.paired", "channel.code", "channel.asker", "channel.chat"
 _LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
 """Letters and digits that nobody takes for another one."""
 _CODE_LENGTH = 8
@@ -50,6 +50,16 @@ class Pairings:
 
     async def allows(self, channel: str, person: str) -> bool:
         return await self._store.get(_PAIRED, _place(channel, person)) is not None
+
+    async def note_chat(self, channel: str, message: Incoming) -> None:
+        """Notes that a person writes in a chat whose id is not the person's own."""
+        if not message.group and message.chat != message.person:
+            await self._store.put(_CHATS, _place(channel, message.chat), message.person.encode())
+
+    async def person_in(self, channel: str, chat: str) -> str:
+        """Returns the person who wrote in a chat last; of a chat about which nothing is noted, its id."""
+        person = await self._store.get(_CHATS, _place(channel, chat))
+        return chat if person is None else person.decode()
 
     async def new_code(self, channel: str, message: Incoming) -> str | None:
         """Returns a code for a stranger; None: the person has one, or too many codes are open."""

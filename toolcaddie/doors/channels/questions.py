@@ -11,7 +11,7 @@ from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
 from toolcaddie.core.bots import BotWork
 from toolcaddie.core.channels import Button, Incoming
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.ports import BotTalk, Store
 from toolcaddie.util.text import visible
@@ -59,8 +59,17 @@ class Questions:
         run = msgspec.json.decode(stored, type=WaitingRun)
         return run if await self.is_answered(run) else None
 
+    async def open(self, run: WaitingRun) -> Sequence[Approval] | None:
+        """Returns the questions of a run that nobody has answered; None: it waits no more, because something else has continued
+        it to its end."""
+        try:
+            return [each for each in await self._talk.questions(run.work.id) if each.status == "open"]
+        except RunNotFoundError:
+            await self.forget(run)
+            return None
+
     async def is_answered(self, run: WaitingRun) -> bool:
-        return all(approval.status != "open" for approval in await self._talk.questions(run.work.id))
+        return await self.open(run) == []
 
     async def forget(self, run: WaitingRun) -> None:
         await self._store.delete(_RUNS, _place(run))
@@ -69,6 +78,9 @@ class Questions:
         """Returns False if the run was continued already."""
         stored = await self._store.get(_RUNS, _place(run))
         return stored is not None and msgspec.json.decode(stored, type=WaitingRun).times == run.times
+
+    async def is_asked(self, approval_id: str) -> bool:
+        return await self._store.get(_QUESTIONS, approval_id) is not None
 
     async def all(self, channel: str) -> Sequence[WaitingRun]:
         """Returns the runs of a channel that wait."""

@@ -38,11 +38,13 @@ def _station(part: PartSettings, settings: Settings, parts: Parts, registry: Reg
     except msgspec.ValidationError as error:
         raise ConfigError(f"channel {part.type!r}: {error}") from error
     bot = ours.bot or settings.default_bot
-    if settings.bots and (bot is None or bot not in settings.bots):
-        name = "no bot" if bot is None else f"the bot {bot!r}"
+    if bot is None:
         raise ConfigError(
-            f"channel {ours.name!r}: {name} answers here; {did_you_mean(bot or '', sorted(settings.bots))} (setting channel.bot)"
+            f'channel {ours.name!r}: no bot answers here; write bot = "NAME", the name of a table [bots.NAME]'
         )
+    if bot not in settings.bots:
+        there = did_you_mean(bot, sorted(settings.bots)) if settings.bots else f"add a table [bots.{bot}]"
+        raise ConfigError(f"channel {ours.name!r}: there is no bot {bot!r}; {there}")
     return Station(
         settings=msgspec.structs.replace(ours, bot=bot),
         type=part.type,
