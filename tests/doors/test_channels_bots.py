@@ -1,0 +1,95 @@
+"""Channels with the parts that let bots answer people: history, and runs that wait, which somebody continues."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.talking import eventually, telegram_station
+from toolcaddie import Principal, Runtime, tool
+from toolcaddie.app.bots import BotParts, MessengerOnDemand, bot_parts
+from toolcaddie.doors.channels.channels import Channels
+from toolcaddie.parts import Parts
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.testing.telegram import ScriptedTelegram
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(destructive=True)
+def delete_client(name: str) -> str:
+    """Delete a client."""
+    return "deleted"
+
+
+@contextlib.asynccontextmanager
+async def house(
+    folder: Path, script: list[Any], **settings: Any
+) -> AsyncIterator[tuple[ScriptedTelegram, Runtime, BotParts, ScriptedProvider]]:
+    """A bot with a Telegram channel, and the loop that continues runs wherever they were answered."""
+    async with ScriptedTelegram() as server, Database(f"sqlite:///{folder / 'db'}", lease=0.5) as database:
+        messenger, provider = MessengerOnDemand(), ScriptedProvider(script)
+        async with Runtime(provider=provider, sources=[delete_client], documents=database.store) as runtime:
+            bots = bot_parts(runtime, Parts(messenger=messenger), store=database.store)
+            station = telegram_station(server, bot="anna", **settings)
+            async with Channels([station], bots.talk, database.store, look_seconds=0.05) as channels:
+                messenger.bind(channels)
+                continuing = asyncio.create_task(bots.continuing.look_forever())
+                yield server, runtime, bots, provider
+                continuing.cancel()
+                await asyncio.wait({continuing})
+
+
+def texts(server: ScriptedTelegram, chat: int) -> list[str]:
+    return [each["text"] for each in server.sent if each["chat_id"] == chat]
+
+
+async def test_the_bot_reads_what_was_said_before_until_a_new_conversation_begins(tmp_path: Path) -> None:
+    script = [say("Hello Ann"), say("You are Ann"), say("Who are you?")]
+    async with house(tmp_path, script, allow=("1",)) as (server, _, __, provider):
+        for number, text in enumerate(("I am Ann", "Who am I?", "/new", "And now?"), start=1):
+            server.write(text, person=1)
+            await server.answers(number)
+    seen = [" ".join(message.text for message in request.messages) for request in provider.requests]
+    assert "I am Ann" in seen[1]
+    assert "I am Ann" not in seen[2]
+
+
+async def test_an_answer_that_was_approved_with_a_button_comes_once(tmp_path: Path) -> None:
+    script = [call("delete_client", {"name": "John"}), say("John is deleted."), say("Hello")]
+    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, _, __, provider):
+        server.write("Delete John", person=1)
+        await server.answers(2)
+        server.press("Approve", person=9)
+        await server.answers(4)
+        server.write("Hi", person=1)
+        await server.answers(5)
+        await asyncio.sleep(1.2)  # the loop that continues runs looks each second
+    assert texts(server, 1)[1:] == ["John is deleted.", "Hello"]
+    assert texts(server, 9)[1:] == ["Approved."]
+    assert len(provider.requests) == 3
+
+
+async def test_a_run_that_was_answered_in_the_inbox_goes_on_in_its_chat(tmp_path: Path) -> None:
+    script = [
+        call("delete_client", {"name": "John"}),
+        call("delete_client", {"name": "Jane"}),
+        say("Both are deleted."),
+    ]
+    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, runtime, bots, _):
+        server.write("Delete John and Jane", person=1)
+        await server.answers(2)
+        boss = Principal(id="boss")
+        for count in (1, 2):
+            await eventually(lambda number=count: len(texts(server, 9)) == number)
+            (question,) = await runtime.approvals.list("default", status="open", limit=10)
+            await bots.talk.decide(question.id, approve=True, by=boss)
+        await eventually(lambda: "Both are deleted." in texts(server, 1), seconds=15)
+        await asyncio.sleep(1.2)
+    assert texts(server, 1).count("Both are deleted.") == 1
