@@ -3,6 +3,7 @@ values that pass between a bot and whoever asks it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -155,6 +156,7 @@ class ChatKey(Struct, frozen=True, kw_only=True):
 
 
 _GROUP_CHAT = "group:"
+_CONVERSATION_NUMBER = re.compile(r"#\d+\Z")
 
 
 def chat_name(channel: str, chat: str, *, group: bool) -> str:
@@ -165,6 +167,11 @@ def chat_name(channel: str, chat: str, *, group: bool) -> str:
 def is_group_chat(name: str) -> bool:
     """Returns True if several people read the chat of this name."""
     return name.partition(":")[2].startswith(_GROUP_CHAT)
+
+
+def chat_origin(name: str) -> str:
+    """Returns the name of the first conversation in the same place: `tg:42#2` is the second new conversation in `tg:42`."""
+    return _CONVERSATION_NUMBER.sub("", name)
 
 
 def names_in(groups: Sequence[str]) -> frozenset[str]:

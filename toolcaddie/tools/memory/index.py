@@ -109,12 +109,14 @@ class ChunkIndex:
 
     def _alike(self, word: str) -> list[tuple[int, str, float]]:
         """Returns the terms of the vocabulary that are spelled like a word."""
+        if not self._vocabulary:
+            return []
         if self._spelling is None:
             self._spelling = Spelling.of(dict(self._vocabulary))
         elif len(self._spelling.words) < len(self._vocabulary):
             self._spelling = self._spelling.grown(dict(self._vocabulary))
         spelling = self._spelling
-        alike = spelling.alike(word, (), True)
+        alike = spelling.alike(word, ("",), True)  # no stem: a term that is the word itself counts as spelled like it
         ids, likeness = alike.ids[:_ALIKE_LOOKED_AT].tolist(), alike.likeness[:_ALIKE_LOOKED_AT].tolist()
         return [
             (number, spelling.words[number], like)

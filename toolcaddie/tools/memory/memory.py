@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolcaddie.core.bots import ChatKey, ChatTurn, is_group_chat
-from toolcaddie.core.personas import LOGS, NOTES, PersonaKey
+from toolcaddie.core.personas import LOGS, NOTES, PersonaFile, PersonaKey
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Chats, PersonaFiles
 from toolcaddie.tools.memory.index import ChunkIndex
@@ -58,7 +58,8 @@ class Memory:
         return SearchAnswer(matches=matches)
 
     async def excerpt(self, key: PersonaKey, reader: Reader, path: str, *, first: int, most: int) -> Excerpt | None:
-        """Returns the lines of a file or chat that the reader may see. None: there is no such path, or nothing in it is theirs."""
+        """Returns the lines of a file or chat that the reader may see. None: there is no such path, or none of its lines is
+        theirs to read."""
         lines = [line for line in await self._lines(key, path) if reader.sees(line.label)]
         if not lines:
             return None
@@ -85,7 +86,7 @@ class Memory:
                 present.add(file.path)
                 known = memory.documents.get(file.path)
                 if known is None or known.version != file.version:
-                    chunks = await aside(lambda file=file: chunks_of(file.path, file_lines(file)))
+                    chunks = await aside(_file_chunks, file)
                     await _replace(memory, file.path, _Document(file.version), chunks)
         for chat in await self._chats.names(key.tenant, key.bot):
             path = session_path(chat)
@@ -119,6 +120,10 @@ async def _replace(memory: _BotMemory, path: str, document: _Document | None, ch
     if document is not None:
         document.stamps = tuple(stamps.values())
         memory.documents[path] = document
+
+
+def _file_chunks(file: PersonaFile) -> list[Chunk]:
+    return chunks_of(file.path, file_lines(file))
 
 
 def _chat_lines(chat: str, turns: Sequence[ChatTurn]) -> list[Line]:

@@ -111,8 +111,9 @@ def _rarity(total: int, having: int) -> float:
 
 
 def nearness(query: Floats, rows: Sequence[Floats], masks: Sequence[Bools]) -> list[Floats]:
-    """Returns the cosine of each visible row to the query, both less the usual vector: what all chunks have in common, such as the
-    tone of a chat, tells nothing about one of them. 0 for hidden rows, for rows without a vector, and for those that are not near.
+    """Returns the cosine of each visible row to the query, both less the usual vector: what all chunks have in common, such as
+    the tone of a chat, tells nothing about one of them. 0 for hidden rows, for rows without a vector, and for those that are not
+    near.
 
     `rows`: the vectors of each segment, of length 1 or all zeros.
     """
@@ -120,9 +121,9 @@ def nearness(query: Floats, rows: Sequence[Floats], masks: Sequence[Bools]) -> l
     if not total or not query.any():
         return [np.zeros(len(each), dtype=np.float32) for each in rows]
     sums = [mask.astype(np.float32) @ each for each, mask in zip(rows, masks, strict=True)]
-    usual = np.sum(sums, axis=0, dtype=np.float32) / np.float32(total + _FEW)
+    usual: Floats = np.stack(sums).sum(axis=0) / np.float32(total + _FEW)
     square = np.float32(usual @ usual)
-    length = np.linalg.norm(query - usual)
+    length = float(np.linalg.norm(query - usual))
     near: list[Floats] = []
     for each, mask in zip(rows, masks, strict=True):
         products, shared = each @ query, each @ usual

@@ -1,7 +1,7 @@
 """Who may see what in a bot's memory. The one rule, for searches and for reading on.
 
-In a private chat, or outside any chat, a person sees what they said themselves, what the bot answered them, and what the operator
-put there without a name. In a group everybody sees only what was said in that group: neither a private chat of anybody nor a note.
+In a private chat, or outside any chat, a person sees what they said themselves, what the bot answered them, and what the
+operator put there without a name. In a group everybody sees only what was said in that group: no private chat and no note.
 """
 
 from __future__ import annotations
