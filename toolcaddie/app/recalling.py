@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from toolcaddie.app.box import names_source
 from toolcaddie.app.settings import Settings
-from toolcaddie.bots.requests import Recall, nothing_recalled
+from toolcaddie.bots.requests import Recall, Recalled, nothing_recalled
+from toolcaddie.core.bots import BotWork
+from toolcaddie.core.content import text_of
+from toolcaddie.core.personas import PersonaKey
+from toolcaddie.engine.prompt import memory_message
 from toolcaddie.parts import Parts
+from toolcaddie.tools.memory.memory import memory_over
+from toolcaddie.tools.memory.recall import Recall as MemoryRecall
+
+SOURCE = "memory"
 
 
 def recall_of(settings: Settings, parts: Parts) -> Recall:
-    """Returns what looks up memories; it finds none if the settings have no source `memory`."""
-    return nothing_recalled
+    """Returns what looks up memories; it finds none if the settings have no source `memory`, or one that does not search."""
+    searches = all(part.config.get("search", True) for part in settings.source if part.type == SOURCE)
+    if not names_source(settings, SOURCE) or not searches or parts.personas is None or parts.chats is None:
+        return nothing_recalled
+    memories = MemoryRecall(memory_over(parts.personas, parts.chats))
+
+    async def recall(work: BotWork) -> Recalled:
+        name = work.principal.bot or ""
+        key = PersonaKey(tenant=work.principal.tenant, bot=name)
+        memory = await memories.context_for(key, work.principal, work.chat, text_of(work.message))
+        bot = settings.bots.get(name)
+        return Recalled(text=memory_message(memory.text, "en" if bot is None else bot.language), was_searched=True)
+
+    return recall

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from toolcaddie.core.bots import ChatKey, ChatTurn, is_group_chat
 from toolcaddie.core.personas import LOGS, NOTES, PersonaFile, PersonaKey
@@ -132,3 +133,14 @@ def _chat_lines(chat: str, turns: Sequence[ChatTurn]) -> list[Line]:
     for turn in turns:
         lines += turn_lines(chat, turn, person, number=len(lines) + 1)
     return lines
+
+
+_MEMORIES: WeakKeyDictionary[PersonaFiles, Memory] = WeakKeyDictionary()
+
+
+def memory_over(personas: PersonaFiles, chats: Chats) -> Memory:
+    """Returns the memory over these files and chats, the same one for all who ask: its index takes room."""
+    memory = _MEMORIES.get(personas)
+    if memory is None:
+        memory = _MEMORIES[personas] = Memory(personas, chats)
+    return memory

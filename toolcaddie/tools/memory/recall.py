@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.personas import PersonaKey
-from toolcaddie.guards.markers import marked
 from toolcaddie.tools.memory.memory import Memory
 from toolcaddie.tools.memory.values import Match
 from toolcaddie.tools.memory.visibility import Reader
@@ -18,14 +17,13 @@ _HITS = 3
 _LEAST = 0.25
 _LOOKED_AT = 12
 """Chunks among which clean ones are looked for."""
-_HEAD = "You remember, from earlier conversations with this person:\n"
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
     """What fits a message."""
 
     text: str = ""
-    """For the prompt; empty: nothing fits."""
+    """Not marked yet; empty: nothing fits."""
     matches: tuple[Match, ...] = ()
 
 
@@ -42,6 +40,5 @@ class Recall:
         matches = tuple(match for match in answer.matches if reader.trusts(match.chunk.label))[:_HITS]
         if not matches:
             return Recalled()
-        room = MOST_CHARACTERS - len(_HEAD) - len(marked(""))
         body = "\n\n".join(f"{match.chunk.path}, line {match.chunk.first}:\n{match.chunk.text}" for match in matches)
-        return Recalled(text=_HEAD + marked(body[:room])[: MOST_CHARACTERS - len(_HEAD)], matches=matches)
+        return Recalled(text=body[:MOST_CHARACTERS], matches=matches)

@@ -20,7 +20,7 @@ from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.guards.markers import marked
 from toolcaddie.parts import Parts
 from toolcaddie.sources.functions import FunctionSource, tool
-from toolcaddie.tools.memory.memory import Memory
+from toolcaddie.tools.memory.memory import Memory, memory_over
 from toolcaddie.tools.memory.values import Match
 from toolcaddie.tools.memory.visibility import Reader
 
@@ -42,8 +42,8 @@ def memory(*, search: bool = True, parts: Parts) -> FunctionSource:
             "source 'memory': this host stores no files and chats of bots; set database_url and bots, "
             "pass Parts(personas=..., chats=...), or set search = false"
         )
-    found = Memory(parts.personas, parts.chats)
-    return FunctionSource("memory", [_search_tool(found), _get_tool(found)], [category], claims=NAMES)
+    remembered = memory_over(parts.personas, parts.chats)
+    return FunctionSource("memory", [_search_tool(remembered), _get_tool(remembered)], [category], claims=NAMES)
 
 
 def _search_tool(memory: Memory) -> Callable[..., Any]:
