@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from typing import Any
 
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.channels import Incoming
-from toolcaddie.core.content import Block, Content, Text, shown_text
+from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import (
     LimitExceededError,
     OutboundError,
@@ -19,6 +18,7 @@ from toolcaddie.core.errors import (
     StorageError,
     ToolcaddieError,
 )
+from toolcaddie.doors.channels.contents import busy, content_of
 from toolcaddie.doors.channels.histories import Histories
 from toolcaddie.doors.channels.journal import Entry, Journal, Letter, Lost
 from toolcaddie.doors.channels.outbox import Outbox, letter_of
@@ -130,9 +130,9 @@ class Answering:
 
     async def _text(self, station: Station, message: Incoming, owner: int) -> str | None:
         """Returns the answer of the bot; None: the run was stopped, and nothing is to be said."""
-        async with station.places, _busy(station, message):
+        async with station.places, busy(station, message):
             try:
-                content = await _content(station, message)
+                content = await content_of(station, message)
             except (ProviderError, OutboundError) as error:
                 log.warning("channel_picture_not_read", channel=station.name, error=str(error))
                 return f"I could not read the picture: {error}" if isinstance(error, OutboundError) else FAILED
@@ -224,38 +224,3 @@ class Answering:
 
 def _reply(station: Station, message: Incoming, text: str) -> Letter:
     return letter_of(station, message.chat, text, handle=message.handle)
-
-
-async def _content(station: Station, message: Incoming) -> Content:
-    """Returns a message as the bot reads it. Raises `ProviderError` or `OutboundError` for a picture that cannot be had."""
-    text = message.text.strip()
-    if message.group and (text or message.pictures):
-        text = f"[{shown_name(message)}]: {text}"
-    pictures: Sequence[Block] = [await station.service.picture(reference) for reference in message.pictures]
-    if not pictures:
-        return text
-    return (*([Text(text=text)] if text else []), *pictures)
-
-
-@asynccontextmanager
-async def _busy(station: Station, message: Incoming) -> AsyncIterator[None]:
-    """Shows in the chat that the bot works, as long as it does."""
-    seconds = station.service.busy_seconds
-    if not seconds:
-        yield
-        return
-
-    async def show() -> None:
-        while True:
-            try:
-                await station.service.show_busy(message)
-            except (ProviderError, OutboundError) as error:  # nobody misses it
-                log.debug("channel_busy_not_shown", channel=station.name, error=str(error))
-            await asyncio.sleep(seconds)
-
-    task = asyncio.create_task(show())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})

@@ -18,7 +18,7 @@ from typing import Any
 
 from toolcaddie.core.bots import ChatAddress
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming
-from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, StorageError, ToolcaddieError
+from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, StorageError
 from toolcaddie.doors.channels.admission import Admission
 from toolcaddie.doors.channels.answering import Answering
 from toolcaddie.doors.channels.dispatch import Dispatch
@@ -26,6 +26,7 @@ from toolcaddie.doors.channels.histories import Histories
 from toolcaddie.doors.channels.inbox import Inbox
 from toolcaddie.doors.channels.journal import Entry, Journal
 from toolcaddie.doors.channels.leading import Leading
+from toolcaddie.doors.channels.listening import listen_forever
 from toolcaddie.doors.channels.outbox import MESSAGE_SECONDS, WAITS, Outbox, letter_of
 from toolcaddie.doors.channels.people import Pairings
 from toolcaddie.doors.channels.questions import Questions
@@ -35,11 +36,6 @@ from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import did_you_mean
 
 log = Logger(__name__)
-
-_LISTEN_WAITS: Sequence[float] = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds before a channel that failed is listened to again."""
-_STEADY_SECONDS = 60.0
-"""Time after which a failure counts as the first one again."""
 
 
 class Channels:
@@ -199,7 +195,7 @@ class Channels:
         self._dispatch = dispatch
         self._leads.set()
         log.info("channels_running", channels=sorted(self._stations))
-        tasks = [asyncio.create_task(self._listen(station)) for station in stations]
+        tasks = [asyncio.create_task(listen_forever(station)) for station in stations]
         others = (dispatch.follow(self._look_seconds), dispatch.until_broken(), self._watch(owner))
         tasks += [asyncio.create_task(work) for work in others]
         try:
@@ -221,27 +217,6 @@ class Channels:
         while await self._leading.holds(owner):  # noqa: ASYNC110  the database has no event for it
             await asyncio.sleep(self._look_seconds)
         raise StorageError("another process runs the channels now, because this one seemed to be gone")
-
-    async def _listen(self, station: Station) -> None:
-        """Listens to a channel, again after each failure. Raises `StorageError` if this process no longer leads."""
-        loop, failures = asyncio.get_running_loop(), 0
-        while True:
-            begun = loop.time()
-            try:
-                await station.service.listen()
-            except StorageError:
-                raise
-            except ToolcaddieError as error:
-                failures = 0 if loop.time() - begun > _STEADY_SECONDS else failures
-                wait = _LISTEN_WAITS[min(failures, len(_LISTEN_WAITS) - 1)]
-                log.error("channel_interrupted", channel=station.name, error=str(error), wait=wait)
-            except Exception:  # code of another package: the other channels go on
-                failures, wait = len(_LISTEN_WAITS), _LISTEN_WAITS[-1]
-                log.exception("channel_broke", channel=station.name, wait=wait)
-            else:
-                return
-            failures += 1
-            await asyncio.sleep(wait)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
