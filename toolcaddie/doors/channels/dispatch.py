@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.errors import RequestError, StorageError
@@ -127,7 +128,8 @@ class Dispatch:
             for run in await self._questions.all(station.name):
                 questions = await self._questions.open(run)
                 if questions:
-                    await self._answering.ask_again(station, run, self.owner)
+                    again = partial(self._answering.ask_again, station, run, self.owner)
+                    self._lane(station, run.message.chat, again)
                 elif questions is not None:
                     self._proceed(station, run)
 
