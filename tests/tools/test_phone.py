@@ -42,7 +42,7 @@ BOT = Principal(id="carla", bot="clerk", tenant="default")
 NOON = DateTime(2026, 5, 4, 12, 0, tzinfo=UTC).timestamp()
 
 
-@dataclass(slots=True)
+@dataclass
 class Desk:
     """The person who is asked; says yes unless told otherwise."""
 
@@ -366,6 +366,19 @@ async def test_nobody_is_called_in_the_quiet_hours_of_the_zone(tmp_path: Path) -
         assert len(each.twilio.rung) == 2
 
 
+async def test_an_approval_does_not_lift_the_quiet_hours_that_have_begun_since(tmp_path: Path) -> None:
+    async with office(tmp_path, limits={"quiet_hours": "21:00-09:00"}) as each:
+
+        async def late(approval: Approval) -> bool:
+            each.now[0] = DateTime(2026, 5, 4, 22, 0, tzinfo=UTC).timestamp()
+            return True
+
+        each.desk.approve = late  # type: ignore[method-assign]
+        result = await each.call(ANN)
+        assert (result.error, each.twilio.rung) == ("denied", [])
+        assert "no calls are made from 21:00 to 09:00" in result.text
+
+
 async def test_calls_of_a_number_of_a_bot_and_dollars_are_counted_by_day_and_survive_a_restart(tmp_path: Path) -> None:
     limits = {"calls_per_day": 3, "calls_per_number": 2, "dollars_per_day": 4.0}
     async with office(tmp_path, limits=limits) as each:
@@ -503,8 +516,10 @@ async def test_a_report_that_is_forged_or_about_another_call_is_refused(tmp_path
         first, second = each.twilio.rung
         good = {"AccountSid": each.twilio.account, "CallSid": first.sid, "CallStatus": "busy"}
         signed = {"x-twilio-signature": each.twilio.signature(first.report_to, good)}
+        foreign = {**good, "AccountSid": "AC0"}
         for url, form, headers in (
             (first.report_to, good, {}),
+            (first.report_to, foreign, {"x-twilio-signature": each.twilio.signature(first.report_to, foreign)}),
             (first.report_to, {**good, "CallStatus": "completed"}, signed),
             (second.report_to, good, signed),
             (second.report_to, good, {"x-twilio-signature": each.twilio.signature(second.report_to, good)}),
