@@ -1,9 +1,9 @@
 """A walk through the sample bots with real servers: python -m benchmarks.bots_walk [--wait SECONDS]
 
-`toolcaddie serve` runs two bots; Telegram and the model are scripted servers on real sockets. A person tells the assistant
-a fact, the server is restarted, and the person asks for it in a new conversation; sets a reminder that arrives after another restart; and
-lets the assistant ask the therapist, who cannot run commands. The exit code is 1 if a step fails. `--wait`: seconds until the
-reminder.
+`toolcaddie serve` runs two bots; Telegram and the model are scripted servers on real sockets. A person tells the assistant a
+fact, the server is restarted, and the person asks for it in a new conversation; sets a reminder that arrives after another
+restart; and lets the assistant ask the therapist, who cannot run commands. The exit code is 1 if a step fails. `--wait`: seconds
+until the reminder.
 """
 
 from __future__ import annotations
