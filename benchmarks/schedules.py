@@ -151,11 +151,11 @@ async def _report(url: str, receiver: Receiver, expected: set[str], *, seconds: 
         slots = [
             slot for job in await database.jobs.list() for slot in await database.jobs.slots(job.id, most=SLOTS * 2)
         ]
-    begun_again = sum(slot.starts > 1 for slot in slots)
+    begun_again = sum(max(0, slot.starts - 1) for slot in slots)
     print(f"  {len(receiver.arrivals):,} of {len(expected):,} slots run in {seconds:.0f} s, {kills} processes killed")
     print(f"  lost {len(lost)}, not due {len(unexpected)}, rows of slots {len(slots):,}")
     print(
-        f"  sent again with the same key, after a kill in the middle: {repeated} ({begun_again} slots were begun again)"
+        f"  sent again with the same key, after a kill in the middle: {repeated} (slots were begun again {begun_again} times)"
     )
     print(
         f"  lateness p50 {late[len(late) // 2]:.2f} s, p95 {late[len(late) * 95 // 100]:.2f} s, most {late[-1]:.2f} s"
