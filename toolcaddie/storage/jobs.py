@@ -8,23 +8,19 @@ nobody else touches it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import msgspec
-from sqlalchemy import Connection, Row, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, update
 
 from toolcaddie.core.jobs import Job, JobOutcome, Slot, milliseconds
 from toolcaddie.ports.jobs import Claim
+from toolcaddie.storage.job_rows import ending_values, job_of, job_row, moment_ms, slot_of, slot_row
 from toolcaddie.storage.leases import DatabaseLeases
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import job_slots, jobs, owners
 from toolcaddie.storage.writer import Writer, outcome
 
 T = TypeVar("T")
-
-_STATE = ("enabled", "next", "current", "last", "status", "note", "failures")
-"""Fields of a job with columns of their own; the others do not change."""
-_LONGEST_NOTE = 2_000
 
 _job, _slot = jobs.c, job_slots.c
 _CAN_BEGIN = (_job.enabled == 1) & _job.current.is_(None)
@@ -80,7 +76,7 @@ class DatabaseJobs:
         self._leases = leases
 
     async def add(self, job: Job, *, most: int) -> bool:
-        row = _row(job)
+        row = job_row(job)
         owned = (_job.tenant == row["tenant"]) & (_job.bot == row["bot"])
 
         def work(connection: Connection) -> bool:
@@ -96,7 +92,7 @@ class DatabaseJobs:
 
     async def get(self, job_id: str) -> Job | None:
         rows = await self._reader.all(_GET, of_job=job_id)
-        return _read_job(rows[0]) if rows else None
+        return job_of(rows[0]) if rows else None
 
     async def list(
         self, *, tenant: str | None = None, bot: str | None = None, owner: str | None = None
@@ -105,13 +101,15 @@ class DatabaseJobs:
         for column, value in ((_job.tenant, tenant), (_job.bot, bot), (_job.owner, owner)):
             if value is not None:
                 statement = statement.where(column == value)
-        return [_read_job(row) for row in await self._reader.all(statement)]
+        return [job_of(row) for row in await self._reader.all(statement)]
 
     async def remove(self, job_id: str) -> bool:
         return await self._write(lambda connection: _remove(connection, job_id))
 
     async def switch(self, job_id: str, *, enabled: bool, next_slot: float | None) -> bool:
-        statement = update(jobs).where(_job.id == job_id).values(enabled=int(enabled), next=_ms(next_slot), failures=0)
+        statement = (
+            update(jobs).where(_job.id == job_id).values(enabled=int(enabled), next=moment_ms(next_slot), failures=0)
+        )
         return await self._write(lambda connection: connection.execute(statement).rowcount > 0)
 
     async def request(self, job_id: str, slot: float) -> bool:
@@ -121,13 +119,13 @@ class DatabaseJobs:
         def work(connection: Connection) -> bool:
             if not connection.execute(_REQUEST, names).rowcount:
                 return False
-            connection.execute(insert(job_slots), _slot_row(job_id, at, lease=None, manual=True))
+            connection.execute(insert(job_slots), slot_row(job_id, at, lease=None, manual=True))
             return True
 
         return await self._write(work)
 
     async def due(self, now: float, *, most: int) -> Sequence[Job]:
-        return [_read_job(row) for row in await self._reader.all(_DUE, now=milliseconds(now), most=most)]
+        return [job_of(row) for row in await self._reader.all(_DUE, now=milliseconds(now), most=most)]
 
     async def earliest(self) -> float | None:
         ((first,),) = await self._reader.all(_EARLIEST)
@@ -141,11 +139,11 @@ class DatabaseJobs:
             self._leases.require(connection, lease)
             begun = []
             for job, slot, following in wishes:
-                moments = {"was": _ms(job.next), "of_slot": milliseconds(slot), "then": _ms(following)}
+                moments = {"was": moment_ms(job.next), "of_slot": milliseconds(slot), "then": moment_ms(following)}
                 if connection.execute(_CLAIM, {"of_job": job.id, **moments}).rowcount:
                     begun.append((job.id, milliseconds(slot)))
             if begun:
-                connection.execute(insert(job_slots), [_slot_row(job_id, slot, lease=lease) for job_id, slot in begun])
+                connection.execute(insert(job_slots), [slot_row(job_id, slot, lease=lease) for job_id, slot in begun])
             return [Slot(job=job_id, at=slot / 1000) for job_id, slot in begun]
 
         return await self._write(work)
@@ -163,7 +161,7 @@ class DatabaseJobs:
                 for job_id, slot in names
                 for row in connection.execute(_ADOPT, {"of_job": job_id, "of_slot": slot, "by": lease})
             ]
-            return [_read_slot(row) for row in rows]
+            return [slot_of(row) for row in rows]
 
         return await self._write(work)
 
@@ -174,7 +172,7 @@ class DatabaseJobs:
             self._leases.require(connection, lease)
             row = connection.execute(_BEGIN, names).first()
             job = None if row is None else connection.execute(_GET, {"of_job": job_id}).first()
-            return None if row is None or job is None else (_read_job(job), _read_slot(row))
+            return None if row is None or job is None else (job_of(job), slot_of(row))
 
         return await self._write(work)
 
@@ -189,8 +187,8 @@ class DatabaseJobs:
         stop: bool,
         delete: bool,
     ) -> bool:
-        values = _ending(slot, outcome, now) | {"by": lease}
-        change = values | {"floor": _ms(not_before) or 0, "goes_on": int(not stop)}
+        values = ending_values(slot, outcome, now) | {"by": lease}
+        change = values | {"floor": moment_ms(not_before) or 0, "goes_on": int(not stop)}
 
         def work(connection: Connection) -> bool:
             self._leases.require(connection, lease)
@@ -207,7 +205,7 @@ class DatabaseJobs:
     async def fail(self, slots: Sequence[Slot], *, note: str, now: float) -> None:
         def work(connection: Connection) -> None:
             for slot in sorted(slots, key=lambda slot: (slot.job, slot.at)):
-                values = _ending(slot, JobOutcome(succeeded=False, note=note), now)
+                values = ending_values(slot, JobOutcome(succeeded=False, note=note), now)
                 if connection.execute(_END_SLOT, values).rowcount:
                     connection.execute(_END_JOB, values | {"floor": 0, "goes_on": 1})
 
@@ -215,11 +213,11 @@ class DatabaseJobs:
 
     async def slots(self, job_id: str, *, most: int) -> Sequence[Slot]:
         statement = select(job_slots).where(_slot.job == job_id).order_by(_slot.slot.desc()).limit(most)
-        return [_read_slot(row) for row in await self._reader.all(statement)]
+        return [slot_of(row) for row in await self._reader.all(statement)]
 
     async def unfinished(self, *, before: float) -> Sequence[Slot]:
         statement = select(job_slots).where(_slot.ended.is_(None), _slot.slot < milliseconds(before))
-        return [_read_slot(row) for row in await self._reader.all(statement)]
+        return [slot_of(row) for row in await self._reader.all(statement)]
 
     async def forget(self, *, before: float) -> int:
         statement = delete(job_slots).where(_slot.ended < before)
@@ -232,70 +230,3 @@ class DatabaseJobs:
 def _remove(connection: Connection, job_id: str) -> bool:
     connection.execute(delete(job_slots).where(_slot.job == job_id))
     return connection.execute(delete(jobs).where(_job.id == job_id)).rowcount > 0
-
-
-def _ending(slot: Slot, outcome: JobOutcome, now: float) -> dict[str, Any]:
-    return {
-        "of_job": slot.job,
-        "of_slot": slot.milliseconds,
-        "outcome": "done" if outcome.succeeded else "failed",
-        "now": now,
-        "because": outcome.note[:_LONGEST_NOTE].replace("\0", "\ufffd"),
-        "counts": int(not outcome.succeeded),
-        "more": int(not slot.manual),
-    }
-
-
-def _row(job: Job) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "tenant": job.owner.tenant,
-        "bot": job.owner.bot or "",
-        "owner": job.owner.id,
-        "data": msgspec.json.encode(job),
-        "enabled": int(job.enabled),
-        "next": _ms(job.next),
-        "current": None,
-        "last": None,
-        "status": job.status,
-        "note": job.note,
-        "failures": job.failures,
-    }
-
-
-def _read_job(row: Row[Any]) -> Job:
-    state = {name: getattr(row, name) for name in _STATE}
-    moments = {name: None if state[name] is None else state[name] / 1000 for name in ("next", "current", "last")}
-    job = msgspec.json.decode(bytes(row.data), type=Job)
-    return msgspec.structs.replace(job, **state | moments | {"enabled": bool(row.enabled)})
-
-
-def _slot_row(job_id: str, slot: int, *, lease: int | None, manual: bool = False) -> dict[str, Any]:
-    return {
-        "job": job_id,
-        "slot": slot,
-        "manual": int(manual),
-        "status": "waiting",
-        "lease": lease,
-        "began": None,
-        "ended": None,
-        "note": "",
-        "starts": 0,
-    }
-
-
-def _read_slot(row: Row[Any]) -> Slot:
-    return Slot(
-        job=row.job,
-        at=row.slot / 1000,
-        manual=bool(row.manual),
-        status=row.status,
-        began=row.began,
-        ended=row.ended,
-        note=row.note,
-        starts=row.starts,
-    )
-
-
-def _ms(moment: float | None) -> int | None:
-    return None if moment is None else milliseconds(moment)
