@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection mcp-chaos mutations mutants security image-test clean
+.PHONY: run test clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -46,6 +46,9 @@ bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of 
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.languages
+
+bots-check: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of bots, in half an hour; BENCH=FOLDER names the labelled sets, CORPORA=FOLDER the hostile inputs
+	$(BIN)/python -m benchmarks.bots_check $(addprefix --bench ,$(or $(BENCH),$(wildcard ../shared/bench))) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
 mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
 	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)
