@@ -31,6 +31,7 @@ _COMMANDS = {
     "approvals": (f"{_PACKAGE}.approvals", "List the calls that wait for a person's approval, and answer them."),
     "authored": (f"{_PACKAGE}.authored", "List the tools that bots wrote, and decide about them."),
     "improve": (f"{_PACKAGE}.improve", "List what reviews propose for the files of bots, and decide about it."),
+    "persona": (f"{_PACKAGE}.persona", "Read, compare, put back, export and forget what a bot has stored."),
     "channels": (
         f"{_PACKAGE}.channels",
         "List the channels, let people talk to a bot, and check the settings of a channel.",

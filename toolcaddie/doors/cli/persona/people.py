@@ -1,0 +1,78 @@
+"""`toolcaddie persona forget`: everything that a bot has stored about one person, shown or erased."""
+
+from __future__ import annotations
+
+import click
+
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json
+from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, place_options
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.personas.people import PersonData, person_data
+from toolcaddie.personas.people import forget as erase
+from toolcaddie.util.text import visible_line
+
+
+@click.command(
+    "forget",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie persona forget coach --person default/ann --dry-run --json\n"
+    "  toolcaddie persona forget coach --person default/ann --yes",
+)
+@bot_argument
+@click.option("--person", required=True, metavar="TENANT/ID", help="The person.")
+@click.option("--name", "names", multiple=True, help="A name by which groups know the person. Can be repeated.")
+@click.option("--dry-run", is_flag=True, help="Show what is stored, and erase nothing.")
+@click.option("--yes", is_flag=True, help="Erase without asking.")
+@place_options
+@json_option
+@click.pass_obj
+def forget(
+    common: Common,
+    bot: str,
+    person: str,
+    names: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    tenant: str,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Erase what BOT has stored about a person.
+
+    These are facts that the person told, in all versions of the daily logs, and messages, in chats with the person alone and in
+    groups. Other files may speak of the person; read them.
+    """
+    place = (bot, tenant, database_url)
+
+    async def stored(shelf: Shelf) -> PersonData:
+        return await person_data(shelf.files, shelf.chats, shelf.key, person, names=names)
+
+    async def erased(shelf: Shelf) -> PersonData:
+        return await erase(shelf.files, shelf.chats, shelf.key, person, names=names)
+
+    if dry_run:
+        data = on_shelf(common, place, stored)
+    else:
+        if not yes:
+            _confirm(visible_line(f"Erase {_summary(on_shelf(common, place, stored))}?"))
+        data = on_shelf(common, place, erased)
+    if as_json:
+        print_json(data)
+    else:
+        echo(visible_line(f"{'stored' if dry_run else 'erased'}: {_summary(data)}"))
+        for path in data.written:
+            note(visible_line(f"{path} was written for {person}, and may speak of the person; read it"))
+
+
+def _confirm(question: str) -> None:
+    try:
+        click.confirm(question, err=True, abort=True)
+    except click.Abort:
+        note("nothing was erased")
+        raise
+
+
+def _summary(data: PersonData) -> str:
+    facts, messages = counted(len(data.facts), "fact"), counted(len(data.messages), "message")
+    return f"{facts} and {messages} of {data.person}, and {counted(len(data.whole_chats), 'whole chat')} of {data.bot}"
