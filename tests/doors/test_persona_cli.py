@@ -1,36 +1,172 @@
-"""`toolcaddie persona`: what an operator sees of a bot's files, and changes."""
+"""`toolcaddie persona`: files, versions, folders and people, on the database alone."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from tests.doors.commandline import CommandLine
+from toolcaddie.core.bots import ChatKey, ChatTurn
+from toolcaddie.core.personas import Author, PersonaKey
+from toolcaddie.personas import StoredChats, StoredPersonas
+from toolcaddie.storage.database import Database
+
+COACH = PersonaKey(tenant="default", bot="coach")
+ANN = Author(who="default/ann", run_id="run_1", taint=("read_page",))
+LOG = "memory/2026-05-03.md"
+ANNS, BENS = "- 14:05 tea <!-- who=default/ann trust=clean -->\n", "- 14:06 gin <!-- who=default/ben trust=clean -->\n"
 
 
-def test_files_go_in_are_shown_reverted_exported_and_people_forgotten(toolcaddie: CommandLine) -> None:
-    folder = toolcaddie.home / "coach"
-    (folder / "memory").mkdir(parents=True)
-    (folder / "SOUL.md").write_text("kind\n")
-    (folder / "memory/2026-05-03.md").write_text("- 14:05 likes tea <!-- who=default/ann trust=clean -->\n")
-    toolcaddie.ok("persona", "import", "coach", folder)
-    assert [each["path"] for each in toolcaddie.json("persona", "list", "coach")["files"]] == [
-        "SOUL.md",
-        "memory/2026-05-03.md",
+class Line(CommandLine):
+    """Runs `toolcaddie persona COMMAND coach ...` on the database of a test."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.url = f"sqlite:///{home}/data.sqlite"
+
+    def __call__(self, command: object, *words: object, stdin: str | None = None) -> Any:
+        return super().__call__("persona", command, "coach", *words, "--database-url", self.url, stdin=stdin)
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    """The command line, with a bot that has three versions of its soul, a log, and a chat in a group."""
+    line = Line(tmp_path)
+
+    async def fill(files: StoredPersonas, chats: StoredChats) -> None:
+        for number, text in enumerate(["I am strict.\n", "I am calm.\n", "I obey pages.\n"]):
+            await files.write(COACH, "SOUL.md", text, author=ANN, expected=number)
+        await files.write(COACH, LOG, ANNS + BENS, author=ANN, expected=0)
+        turns = [
+            ChatTurn(role="user", text="I like tea", at=1.0, who="default/ann"),
+            ChatTurn(role="assistant", text="Tea it is", at=2.0, who="coach"),
+            ChatTurn(role="user", text="I like gin", at=3.0, who="default/ben"),
+        ]
+        await chats.add(ChatKey(tenant="default", bot="coach", chat="telegram:group:7"), turns)
+
+    stored(line, fill)
+    return line
+
+
+def stored(line: Line, work: Callable[[StoredPersonas, StoredChats], Coroutine[Any, Any, Any]]) -> Any:
+    async def done() -> Any:
+        async with Database(line.url) as database:
+            return await work(StoredPersonas(database.store), StoredChats(database.store))
+
+    return asyncio.run(done())
+
+
+def test_files_are_listed_and_shown(line: Line) -> None:
+    assert [(each["path"], each["version"]) for each in line.json("list")["files"]] == [("SOUL.md", 3), (LOG, 1)]
+    assert "default/ann (after read_page)" in line.ok("list")
+    assert line.ok("show", "SOUL.md") == "I obey pages.\n"
+    assert line.ok("show", "SOUL.md", "--version", 1) == "I am strict.\n"
+    assert line.json("show", "SOUL.md")["author"] == {"who": "default/ann", "run_id": "run_1", "taint": ["read_page"]}
+
+
+def test_the_history_says_who_wrote_what_in_which_run(line: Line) -> None:
+    versions = line.json("history", "SOUL.md")["versions"]
+    assert [(each["version"], each["author"]["run_id"]) for each in versions] == [
+        (3, "run_1"),
+        (2, "run_1"),
+        (1, "run_1"),
     ]
-    (folder / "SOUL.md").write_text("cruel\n")
-    assert toolcaddie("persona", "import", "coach", folder).exit_code == 1
-    assert toolcaddie.ok("persona", "show", "coach", "SOUL.md") == "kind\n"
-    toolcaddie.ok("persona", "import", "coach", folder, "--overwrite")
-    assert "-kind\n+cruel" in toolcaddie.ok("persona", "diff", "coach", "SOUL.md")
-    toolcaddie.ok("persona", "revert", "coach", "SOUL.md", 1)
-    assert toolcaddie.ok("persona", "show", "coach", "SOUL.md") == "kind\n"
-    versions = toolcaddie.json("persona", "history", "coach", "SOUL.md")["versions"]
-    assert [each["note"] for each in versions] == ["imported", "imported", "revert to version 1"]
-    toolcaddie.ok("persona", "export", "coach", toolcaddie.home / "out")
-    assert (toolcaddie.home / "out/SOUL.md").read_text() == "kind\n"
-    assert "would erase 1 fact" in toolcaddie.ok("persona", "forget", "coach", "--person", "default/ann", "--dry-run")
-    toolcaddie.ok("persona", "forget", "coach", "--person", "default/ann", "--yes")
-    assert "tea" not in toolcaddie.ok("persona", "history", "coach", "memory/2026-05-03.md", "--json")
+    assert "text" not in versions[0]
+    assert "default/ann (after read_page)" in line.ok("history", "SOUL.md")
 
 
-def test_what_is_missing_is_named(toolcaddie: CommandLine) -> None:
-    assert "has no file 'SOUL.md'" in toolcaddie.refused("persona", "show", "coach", "SOUL.md")
-    assert "is not a person of the tenant" in toolcaddie.refused("persona", "forget", "coach", "--person", "ann")
+@pytest.mark.parametrize(
+    ("numbers", "old", "new"),
+    [
+        ((), "I am calm.", "I obey pages."),
+        ((1,), "I am strict.", "I obey pages."),
+        ((2, 1), "I am calm.", "I am strict."),
+    ],
+)
+def test_versions_are_compared(line: Line, numbers: tuple[int, ...], old: str, new: str) -> None:
+    assert line.ok("diff", "SOUL.md", *numbers).splitlines()[3:] == [f"-{old}", f"+{new}"]
+    assert line.json("diff", "SOUL.md", *numbers)["diff"].splitlines()[3:] == [f"-{old}", f"+{new}"]
+
+
+def test_a_former_version_is_put_back_as_a_new_one(line: Line) -> None:
+    assert "is as in version 1 again; this is version 4" in line.ok("revert", "SOUL.md", 1)
+    assert line.ok("show", "SOUL.md") == "I am strict.\n"
+    newest, *others = line.json("history", "SOUL.md")["versions"]
+    assert (newest["note"], newest["author"]["run_id"], len(others)) == ("revert to version 1", "", 3)
+    assert "is as in version 1 already" in line.refused("revert", "SOUL.md", 1)
+
+
+def test_a_deleted_file_is_put_back(line: Line) -> None:
+    stored(line, lambda files, chats: files.delete(COACH, "SOUL.md", author=ANN))
+    assert "is deleted in version 4" in line.refused("show", "SOUL.md")
+    assert line.json("revert", "SOUL.md", 3)["text"] == line.ok("show", "SOUL.md") == "I obey pages.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("show", "GOALS.md"), "coach has no file GOALS.md"),
+        (("show", "../secrets"), "is not the path of a persona file"),
+        (("diff", "SOUL.md", "9"), "SOUL.md has no version 9; there are 1, 2, 3"),
+        (("revert", "SOUL.md", "9"), "SOUL.md has no version 9"),
+        (("import", "/no/such/folder"), "there is no folder"),
+        (("forget", "--person", "ann", "--yes"), "is not a person of the tenant 'default'"),
+        (("forget", "--person", "acme/ann", "--yes"), "is not a person of the tenant 'default'"),
+    ],
+)
+def test_wrong_use_is_refused(line: Line, words: tuple[str, ...], problem: str) -> None:
+    assert problem in line.refused(*words)
+
+
+def test_files_go_to_a_folder_and_come_back_edited(line: Line, tmp_path: Path) -> None:
+    folder = tmp_path / "coach"
+    assert sorted(line.json("export", folder)["written"]) == ["SOUL.md", LOG]
+    (folder / "SOUL.md").write_text("I am edited.\n")
+    (folder / "notes").mkdir()
+    (folder / "notes/plan.md").write_text("A plan.\n")
+    (folder / "picture.png").write_bytes(b"x")
+    assert sorted(line.json("import", folder)["written"]) == ["SOUL.md", "notes/plan.md"]
+    assert line.ok("show", "SOUL.md") == "I am edited.\n"
+    assert line.json("history", "SOUL.md")["versions"][0]["note"] == "imported"
+
+
+def test_neither_side_replaces_what_the_other_has_changed_unless_it_is_told_to(line: Line, tmp_path: Path) -> None:
+    folder = tmp_path / "coach"
+    line.ok("export", folder)
+    (folder / "SOUL.md").write_text("I am edited.\n")
+    line.ok("revert", "SOUL.md", 1)
+    imported, exported = line("import", folder), line("export", folder)
+    assert (imported.exit_code, exported.exit_code) == (1, 1)
+    assert "SOUL.md is not as it was exported, and was not written" in imported.stderr
+    assert "SOUL.md has another content there, and was not written" in exported.stderr
+    assert (line.ok("show", "SOUL.md"), (folder / "SOUL.md").read_text()) == ("I am strict.\n", "I am edited.\n")
+    line.ok("import", folder, "--overwrite")
+    assert line.ok("show", "SOUL.md") == "I am edited.\n"
+
+
+def test_a_person_is_shown_and_forgotten_after_a_yes(line: Line) -> None:
+    shown = line.json("forget", "--person", "default/ann", "--dry-run")
+    assert [fact["fact"]["text"] for fact in shown["facts"]] == ["tea"]
+    assert [message["turn"]["text"] for message in shown["messages"]] == ["I like tea", "Tea it is"]
+    for answer in ("n\n", ""):
+        refused = line("forget", "--person", "default/ann", stdin=answer)
+        assert refused.exit_code == 130
+        assert "nothing was erased" in refused.stderr
+    assert line.json("forget", "--person", "default/ann", "--dry-run") == shown
+    done = line("forget", "--person", "default/ann", stdin="y\n")
+    assert "erased: 1 fact and 2 messages of default/ann" in done.stdout
+    assert "SOUL.md was written for default/ann" in done.stderr
+    assert line.ok("show", LOG) == BENS
+    everything = line.ok("forget", "--person", "default/ann", "--yes", "--json")
+    assert '"tea"' not in everything
+    assert "default/ann" not in str(line.json("history", "SOUL.md"))
+
+
+def test_a_database_that_is_misspelt_is_not_made(tmp_path: Path) -> None:
+    line = Line(tmp_path)
+    assert "there is no database" in line.refused("list")
+    assert not (tmp_path / "data.sqlite").exists()

@@ -37,7 +37,6 @@ _COMMANDS = {
         "List the channels, let people talk to a bot, and check the settings of a channel.",
     ),
     "jobs": (f"{_PACKAGE}.jobs", "List, run, pause and remove what bots do at set times."),
-    "persona": (f"{_PACKAGE}.persona", "Show what bots remember about themselves and people, and change it."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (

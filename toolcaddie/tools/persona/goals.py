@@ -19,6 +19,9 @@ KEPT = 10
 """The number of completed goals that stay in the file."""
 
 _BOX = re.compile(r"[-*] \[([ xX])\] (.*?)\r?")
+_FIELD = re.compile(r"(?P<start>\s+- (?P<name>\w+): )(?P<value>.*?)(?P<end>\r?)")
+_NAMED = 10
+"""The largest number of goals that an error names."""
 _FENCE = re.compile(r"\s*(```|~~~)")
 
 
@@ -41,54 +44,64 @@ def goals_of(text: str) -> list[Goal]:
     for number, line in enumerate(lines):
         if _FENCE.match(line):
             fenced = not fenced
-        match = None if fenced else _BOX.fullmatch(line)
-        if match is not None:
+        box = None if fenced else _BOX.fullmatch(line)
+        if box is not None:
             end = number + 1
             while end < len(lines) and lines[end].startswith((" ", "\t")):
                 end += 1
-            found = (re.fullmatch(r"\s+- (\w+): (.*?)\r?", each) for each in lines[number + 1 : end])
-            fields = {each[1]: each[2] for each in found if each}
-            goals.append(Goal(text=match[2].strip(), done=match[1] != " ", start=number, end=end, fields=fields))
+            matches = [_FIELD.fullmatch(each) for each in lines[number + 1 : end]]
+            fields = {match["name"]: match["value"] for match in matches[::-1] if match}
+            goals.append(Goal(text=box[2].strip(), done=box[1] != " ", start=number, end=end, fields=fields))
     return goals
 
 
-def found_goal(text: str, words: str) -> Goal:
+def open_goal(text: str, words: str) -> Goal:
     """Returns the open goal with these words. Raises `RequestError` if there is none, or several."""
-    wanted = words.strip().casefold()
+    wanted = words.casefold()
     fitting = [goal for goal in goals_of(text) if not goal.done and wanted in goal.text.casefold()]
     exact = [goal for goal in fitting if goal.text.casefold() == wanted]
     if len(exact) == 1:
         return exact[0]
     if not fitting:
-        raise RequestError(f"no open goal contains {words[:100]!r}; action list shows the goals")
+        raise RequestError(f"no open goal contains {words[:100]!r}; action list shows the goals", param="goal")
     if len(fitting) > 1:
-        raise RequestError(
-            f"several goals contain {words[:100]!r}: {'; '.join(goal.text for goal in fitting[:10])}; name one"
-        )
+        names = "; ".join(goal.text for goal in fitting[:_NAMED])
+        more = f"; and {len(fitting) - _NAMED} more" if len(fitting) > _NAMED else ""
+        raise RequestError(f"several goals contain {words[:100]!r}: {names}{more}. Name one of them", param="goal")
     return fitting[0]
 
 
-def added(text: str, goal: str, fields: Mapping[str, str]) -> str:
-    """Returns the file with a further goal. Raises `RequestError` if there is an open one with this text."""
-    goals = goals_of(text)
-    if any(not each.done and each.text.casefold() == goal.casefold() for each in goals):
-        raise RequestError(f"there is a goal {goal[:100]!r} already")
-    new = [f"- [ ] {goal}", *(f"  - {name}: {value}" for name, value in fields.items())]
+def with_goal(text: str, goal: str, fields: Mapping[str, str]) -> str:
+    """Returns the file with a further goal, behind the last open one. Raises `RequestError` if there is an open one with this
+    text, or no place for it."""
+    goals = [each for each in goals_of(text) if not each.done]
+    if any(each.text.casefold() == goal.casefold() for each in goals):
+        raise RequestError(f"there is a goal {goal[:100]!r} already; action update changes it", param="goal")
     lines = (text or "# Goals\n\n").split("\n")
-    ends = [each.end for each in goals if not each.done] or [len(lines) - (lines[-1] == "")]
-    lines[ends[-1] : ends[-1]] = new if lines[-1] == "" or ends[-1] < len(lines) else [*new, ""]
-    return "\n".join(lines)
+    line_end = "\r" if lines[0].endswith("\r") else ""
+    new = [f"{line}{line_end}" for line in (f"- [ ] {goal}", *(f"  - {name}: {fields[name]}" for name in fields))]
+    place = goals[-1].end if goals else len(lines) - (lines[-1] == "")
+    if place == len(lines):  # behind a last line without an end, which gets one
+        lines[-1] += "" if lines[-1].endswith("\r") else line_end
+        new.append("")
+    lines[place:place] = new
+    after = "\n".join(lines)
+    if not any(each.text == goal and not each.done for each in goals_of(after)):
+        raise RequestError("GOALS.md ends within a block of code, so a goal there would be none; close the block")
+    return after
 
 
-def changed(text: str, goal: Goal, fields: Mapping[str, str], *, done: bool = False) -> str:
-    """Returns the file with other fields of a goal."""
+def with_changes(text: str, goal: Goal, fields: Mapping[str, str], *, done: bool = False) -> str:
+    """Returns the file with other fields of a goal. `done`: it is checked too."""
     lines = text.split("\n")
     block, missing = lines[goal.start : goal.end], dict(fields)
     line_end = "\r" if block[0].endswith("\r") else ""
     for number, line in enumerate(block):
-        match = re.fullmatch(r"(\s+- (\w+): )(.*?)(\r?)", line)
-        if match and match[2] in missing:
-            block[number] = f"{match[1]}{missing.pop(match[2])}{match[4]}"
+        match = _FIELD.fullmatch(line)
+        if number and match and match["name"] in missing:
+            block[number] = f"{match['start']}{missing.pop(match['name'])}{match['end']}"
+    if missing and goal.end == len(lines):  # the last line has no end, and gets one
+        block[-1] += "" if block[-1].endswith("\r") else line_end
     block += [f"  - {name}: {value}{line_end}" for name, value in missing.items()]
     if done:
         block[0] = block[0].replace("[ ]", "[x]", 1)

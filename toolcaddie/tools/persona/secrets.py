@@ -14,9 +14,15 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """A word for a secret, and the value that it is said to have."""
+_PASSWORDS = re.compile(r"password|passphrase|passcode|contraseña|senha|passwort|mot de passe|.* key", re.IGNORECASE)
+"""Words for a secret whose value may be an ordinary word."""
+_END = re.compile(r"\W*(?:$|[.,;!?])")
+_SHORTENED = re.compile(r"•••\d{3}")
+"""A phone number as the trail shows it."""
 _PLAIN_WORD = re.compile(r"[^\W\d_]+[.!?]?")
 _PHONE = re.compile(
-    r"(?<![\w.,:/-])(?:\+\d[\d ().-]{6,20}\d|\(\d{2,4}\)[ -]?\d[\d -]{4,12}\d|\d{2,4}(?:[ -]\d{2,4}){2,4}|\d{9,11})"
+    r"(?<![\w.,:/-])"
+    r"(?:\+\d[\d ().-]{6,20}\d|\(\d{2,4}\)[ -]?\d[\d -]{4,12}\d|\d{2,4}(?:[ -]\d{2,4}){2,4}|\d{9,11})"
     r"(?![\w:/-]|[.,]\d)"
 )
 _ABOUT_PHONES = re.compile(
@@ -33,15 +39,19 @@ _RANDOM = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _EMPTY_WORDS = frozenset(
-    "my the is was an his her their our your for of to and at on call key api token password pin code secret phone "  # noqa: SIM905
-    "number mobile card access mi el la es su de clave contraseña número teléfono".split()
+    _WORD.findall(
+        "my the is was an his her their our your key api token password pin code secret phone number mobile card access mi el la "
+        "es su clave contraseña número teléfono de for of to and at on call"
+    )
 )
+"""Words that say nothing without the secret beside them."""
 _LEAST_WORDS = 3
 
 
 def without_secrets(text: str) -> str:
     """Returns a fact without secrets."""
-    text = _RANDOM.sub(REDACTED, _NAMED.sub(_without_value, redact_text(text)))
+    text = _SHORTENED.sub(REDACTED, redact_text(text))
+    text = _RANDOM.sub(REDACTED, _NAMED.sub(_without_value, text))
     text = _CARD.sub(lambda match: REDACTED if _is_card(match[0]) else match[0], text)
     text = _ABOUT_PHONES.sub(lambda match: match[0].replace(match[1], REDACTED), text)
     return _PHONE.sub(_without_phone, text)
@@ -60,8 +70,12 @@ def is_mostly_secret(redacted: str) -> bool:
 
 
 def _without_value(match: re.Match[str]) -> str:
-    value = match[4]
-    if _PLAIN_WORD.fullmatch(value) and not match[3].strip().startswith((":", "=")):
+    is_assigned = match[3].strip().startswith((":", "=")) or (
+        _PASSWORDS.fullmatch(match[1]) is not None
+        and not match[2]
+        and _END.match(match.string, match.end()) is not None
+    )
+    if _PLAIN_WORD.fullmatch(match[4]) and not is_assigned:
         return match[0]
     return f"{match[1]}{match[2]}{match[3]}{REDACTED}"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from toolcaddie.app.build import existing
+from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.persona_files import stored_personas
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
@@ -18,6 +19,7 @@ from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.personas.names import checked_path
+from toolcaddie.storage.database import Database
 from toolcaddie.util.user import user_name
 
 T = TypeVar("T")
@@ -59,16 +61,22 @@ class Shelf:
         return file
 
 
-def on_shelf(common: Common, place: tuple[str, str, str | None], work: Callable[[Shelf], Awaitable[T]]) -> T:
-    """Does work on what a bot has stored. `place`: the bot, its tenant and the address of the database."""
+def on_shelf(
+    common: Common,
+    place: tuple[str, str, str | None],
+    work: Callable[[Shelf], Awaitable[T]],
+    *,
+    database: Callable[[Settings], AbstractAsyncContextManager[Database]] = existing_or_empty,
+) -> T:
+    """Does work on what a bot has stored. `place`: the bot, its tenant and the address of the database. `database` opens it."""
     bot, tenant, database_url = place
     settings: Settings = settings_of(common, database_url=database_url)
 
     async def done() -> T:
-        async with existing(settings) as database:
-            files = stored_personas(settings, database.store)
+        async with database(settings) as opened:
+            files = stored_personas(settings, opened.store)
             return await work(
-                Shelf(key=PersonaKey(tenant=tenant, bot=bot), files=files, chats=StoredChats(database.store))
+                Shelf(key=PersonaKey(tenant=tenant, bot=bot), files=files, chats=StoredChats(opened.store))
             )
 
     return asyncio.run(done())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from toolcaddie.app.build import opened
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json
 from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, operator, place_options
@@ -75,14 +76,14 @@ def import_(
         content = read_folder(folder)
         return await import_content(shelf.files, shelf.key, content, author=operator(tenant), overwrite=overwrite)
 
-    outcome = on_shelf(ctx.find_object(Common) or Common(), (bot, tenant, database_url), imported)
+    outcome = on_shelf(ctx.find_object(Common) or Common(), (bot, tenant, database_url), imported, database=opened)
     if as_json:
         print_json(outcome)
     else:
         echo(f"{counted(len(outcome.written), 'file')} written, {len(outcome.unchanged):,} as before")
         for path in outcome.skipped:
             note(visible_line(f"{path} is no file of a persona"))
-        _note_changed(outcome.changed, "was changed by the bot")
+        _note_changed(outcome.changed, "is not as it was exported")
     ctx.exit(1 if outcome.changed else 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from toolcaddie.app.build import existing
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json
 from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, place_options
@@ -56,7 +57,7 @@ def forget(
     else:
         if not yes:
             _confirm(visible_line(f"Erase {_summary(on_shelf(common, place, stored))}?"))
-        data = on_shelf(common, place, erased)
+        data = on_shelf(common, place, erased, database=existing)
     if as_json:
         print_json(data)
     else:

@@ -14,7 +14,6 @@ from toolcaddie.doors.cli.output import json_option, local_time, note, print_jso
 from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, path_argument, place_options
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.util.hunks import hunks
-from toolcaddie.util.text import visible
 
 
 @click.command("list", epilog="\b\nExamples:\n  toolcaddie persona list coach\n  toolcaddie persona list coach --json")
@@ -62,7 +61,7 @@ def show(
     elif file.deleted:
         raise RequestError(f"{path} is deleted in version {file.version}; toolcaddie persona history {bot} {path}")
     else:
-        echo(visible(file.text), nl=not file.text.endswith("\n"))
+        echo(file.text, nl=not file.text.endswith("\n"))
 
 
 @click.command("history", epilog="\b\nExample:\n  toolcaddie persona history coach SOUL.md")

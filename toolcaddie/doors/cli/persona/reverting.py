@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from toolcaddie.app.build import existing
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import PersonaFile
 from toolcaddie.doors.cli.echo import echo
@@ -47,7 +48,7 @@ def revert(
             raise RequestError(f"{path} was changed at this moment, so nothing was written; look at it, and try again")
         return file
 
-    file = on_shelf(common, (bot, tenant, database_url), reverted)
+    file = on_shelf(common, (bot, tenant, database_url), reverted, database=existing)
     if as_json:
         print_json(file)
     else:

@@ -1,0 +1,67 @@
+"""Facts as they are remembered: without secrets, on one line, with where they come from, and once."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.personas import PersonaFile, Provenance, read_fact
+from toolcaddie.core.run import RunContext
+from toolcaddie.tools.persona.secrets import is_hidden, is_mostly_secret, without_secrets
+
+_LONGEST_LINE = 12_000
+"""The number of characters of a line that can be a fact. Longer ones come from nowhere here."""
+
+
+def storable(fact: str) -> str:
+    """Returns a fact as it may be stored, on one line. Raises `RequestError` if it is empty or mostly secret."""
+    plain = one_line(fact)
+    if not plain:
+        raise RequestError("Refused: the fact is empty, and nothing was saved.", param="fact")
+    text = one_line(without_secrets(fact))
+    if is_hidden(fact) or (text != plain and is_mostly_secret(text)):
+        raise RequestError(
+            "Refused: this is mostly a password, a key, a token or a phone number, and nothing was saved.", param="fact"
+        )
+    return text
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def origin_of(context: RunContext) -> Provenance:
+    """Returns where a fact that is saved in a run comes from. After untrusted content it is tainted."""
+    return Provenance(
+        who=f"{context.principal.tenant}/{context.principal.id}",
+        chat=context.conversation,
+        run=context.run_id,
+        trust="tainted" if context.taint else "clean",
+    )
+
+
+def is_known(logs: Iterable[PersonaFile], text: str, origin: Provenance) -> bool:
+    """Returns True if a log has this fact of the same person. Case and punctuation do not count. A fact
+    that may come from strangers does not keep the person from saying it."""
+    plain = _plain(text)
+    word = max(plain.split(), key=len, default="")  # looked for first, because reading each line takes longer
+    lines = (line for file in logs for line in file.text.split("\n") if "who=" in line and len(line) <= _LONGEST_LINE)
+    facts = (read_fact(line) for line in lines if not word.isascii() or word in line.casefold())
+    return any(
+        fact.provenance.who == origin.who
+        and fact.provenance.trust in ("clean", origin.trust)
+        and _plain(fact.text) == plain
+        for fact in facts
+        if fact is not None
+    )
+
+
+def with_line(text: str, line: str) -> str:
+    """Returns a log with a further line."""
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
+
+
+def _plain(text: str) -> str:
+    return one_line(re.sub(r"\W+", " ", unicodedata.normalize("NFKC", text).casefold()))
