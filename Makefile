@@ -70,7 +70,7 @@ clean:
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt --editable .
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bots]'
 	@touch $@
 
 # Groups of dependencies need a newer pip than some Pythons bring.
