@@ -76,6 +76,7 @@ class Work:
     messenger: MessengerOnDemand
     queue: QueueOnDemand
     database: Database
+    has_bots: bool
     begins: bool
     """True if the settings have tools that begin durable work."""
 
@@ -83,9 +84,10 @@ class Work:
     async def serving(self) -> AsyncIterator[None]:
         """Continues work that waited for people and, if there are tools for it, runs jobs and does what other processes left."""
         async with AsyncExitStack() as stack:
-            looking = asyncio.create_task(self.bots.continuing.look_forever())
-            stack.push_async_callback(_cancelled, looking)
-            if self.begins:
+            if self.has_bots:
+                looking = asyncio.create_task(self.bots.continuing.look_forever())
+                stack.push_async_callback(_cancelled, looking)
+            if self.has_bots and self.begins:
                 await self._serve_queue(stack)
             yield
 
@@ -116,6 +118,7 @@ async def working(settings: Settings, runtime: Runtime, parts: Parts, database: 
             messenger=parts.messenger,
             queue=queue,
             database=database,
+            has_bots=bool(settings.bots),
             begins=any(names_source(settings, each) for each in _NEEDS),
         )
     finally:
