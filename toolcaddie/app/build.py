@@ -22,7 +22,7 @@ from toolcaddie.app.durable import Work, working
 from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
-from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
+from toolcaddie.app.plugged import SourceStates, embedder_of, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
 from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
@@ -104,6 +104,7 @@ async def assembled(
     sandbox = SandboxOnDemand(settings, registry)
     jobs = JobDesk(rows=database.jobs, store=database.store)
     parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox, jobs=jobs)
+    parts = replace(parts, embedder=embedder_of(settings, registry, parts))
     if settings.sandbox is not None:
         sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
     provider = provider_of(settings, registry, parts)

@@ -10,8 +10,7 @@ from toolcaddie.core.content import text_of
 from toolcaddie.core.personas import PersonaKey
 from toolcaddie.engine.prompt import memory_message
 from toolcaddie.parts import Parts
-from toolcaddie.tools.memory.memory import memory_over
-from toolcaddie.tools.memory.recall import Recall as MemoryRecall
+from toolcaddie.tools import memory
 
 SOURCE = "memory"
 
@@ -21,13 +20,14 @@ def recall_of(settings: Settings, parts: Parts) -> Recall:
     searches = all(part.config.get("search", True) for part in settings.source if part.type == SOURCE)
     if not names_source(settings, SOURCE) or not searches or parts.personas is None or parts.chats is None:
         return nothing_recalled
-    memories = MemoryRecall(memory_over(parts.personas, parts.chats))
+    memories = memory.recall_of(parts)
 
     async def recall(work: BotWork) -> Recalled:
         name = work.principal.bot or ""
         key = PersonaKey(tenant=work.principal.tenant, bot=name)
-        memory = await memories.context_for(key, work.principal, work.chat, text_of(work.message))
+        person = f"{work.principal.tenant}/{work.principal.id}"
+        fitting = await memories.context_for(key, person, work.chat, text_of(work.message))
         bot = settings.bots.get(name)
-        return Recalled(text=memory_message(memory.text, "en" if bot is None else bot.language), was_searched=True)
+        return Recalled(text=memory_message(fitting, "en" if bot is None else bot.language), was_searched=True)
 
     return recall

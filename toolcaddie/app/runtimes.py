@@ -108,7 +108,7 @@ def runtime_of(
     `registry`, which passes `parts` to them.
     """
     registry, parts = registry or Registry(), parts or host_parts(settings)
-    embedder = embedder_of(settings, registry, parts)
+    embedder = parts.embedder or embedder_of(settings, registry, parts)
     parts = replace(parts, embedder=embedder)
     meta_tools = all_of("meta_tool", settings.meta_tool, registry, parts)
     preset = effective_preset(settings)

@@ -1,8 +1,7 @@
 """Turns files and chats into lines with labels, and lines into chunks.
 
 A chunk has about 400 tokens and begins with the last 80 tokens of the one before, so that what stands at a border is found whole.
-A chunk is seen, or trusted, as a whole. So its lines are all of the same person and chat. Facts of a log that are trusted
-differently are in different chunks too; a question in a chat stays with its answer, and both are trusted as the worse of the two.
+Its lines all have the same label: a chunk is seen, or trusted, as a whole.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from urllib.parse import quote
 
-from msgspec.structs import replace
-
 from toolcaddie.core.bots import ChatTurn, chat_origin, is_group_chat
-from toolcaddie.core.personas import LOGS, PersonaFile, Trust, read_fact
+from toolcaddie.core.personas import LOGS, PersonaFile, read_fact
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.tools.memory.values import Chunk, Label, Line
 
@@ -27,13 +24,11 @@ NOBODY = "?"
 _CHUNK = round(400 * BYTES_PER_TOKEN)
 _OVERLAP = round(80 * BYTES_PER_TOKEN)
 _LONGEST_NAME = 64
-_WORSE: tuple[Trust, ...] = ("clean", "unknown", "tainted")
-"""Each is trusted less than the one before."""
 
 
 def session_path(chat: str) -> str:
-    """Returns the path under which a chat is shown: `sessions/telegram:42.md`."""
-    return f"{SESSIONS}{quote(chat, safe=':@#+=,-_.~ ')}.md"
+    """Returns the path under which a chat is shown: `sessions/telegram:42.md`. Two dots are spelled out, as paths have none."""
+    return f"{SESSIONS}{quote(chat, safe=':@#+=,-_.~ ').replace('..', '%2E%2E')}.md"
 
 
 def file_lines(file: PersonaFile) -> list[Line]:
@@ -76,12 +71,9 @@ def person_of(turns: Iterable[ChatTurn], known: str = "") -> str:
 def chunks_of(path: str, lines: Sequence[Line]) -> list[Chunk]:
     """Returns the chunks of consecutive lines."""
     written = (line for line in lines if line.text.strip())
-    return [_chunk(path, part) for _, run in groupby(written, key=_together) for part in _parts(list(run))]
-
-
-def _together(line: Line) -> Label:
-    """Returns what the lines of a chunk have in common."""
-    return replace(line.label, trust="unknown") if line.label.kind == "session" else line.label
+    return [
+        _chunk(path, part) for _, run in groupby(written, key=lambda line: line.label) for part in _parts(list(run))
+    ]
 
 
 def _parts(run: Sequence[Line]) -> Iterator[list[Line]]:
@@ -126,8 +118,7 @@ def _size(line: Line) -> int:
 def _chunk(path: str, part: Sequence[Line]) -> Chunk:
     first = part[0]
     text = "\n".join(line.text for line in part)
-    label = replace(first.label, trust=max((line.label.trust for line in part), key=_WORSE.index))
-    return Chunk(path=path, first=first.number, last=part[-1].number, at=first.at, label=label, text=text)
+    return Chunk(path=path, first=first.number, last=part[-1].number, at=first.at, label=first.label, text=text)
 
 
 def _turn_label(chat: str, turn: ChatTurn, person: str) -> Label:

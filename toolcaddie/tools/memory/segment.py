@@ -1,4 +1,4 @@
-"""A part of the index of a bot's memory: some chunks with their words, as an inverted table, and their vectors."""
+"""A part of the index of a bot's memory: chunks, the words in them, and their vectors. Parts only lose chunks, or are joined."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
-from toolcaddie.selection.query import language_of, split_words, stems_of
-from toolcaddie.selection.word_table import word_table
 from toolcaddie.tools.memory.values import Chunk
 
 Floats = npt.NDArray[np.float32]
@@ -18,102 +15,106 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_NO_ROWS = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
 
-class Segment(Struct, frozen=True, kw_only=True, eq=False):
-    """Chunks that were indexed together. Row i of each array belongs to chunk i."""
 
-    chunks: tuple[Chunk, ...]
-    stamps: Longs
-    """The number under which the index knows each chunk."""
-    labels: Ints
-    """The number of each chunk's label."""
-    lengths: Floats
-    """Words of each chunk."""
-    starts: Longs
-    """The entries of term t are at `starts[t] : starts[t + 1]`. Terms that came later have none."""
-    rows: Ints
-    """Row of each entry."""
-    counts: npt.NDArray[np.uint8]
-    """How often the term of each entry occurs in its chunk, up to 255."""
-    vectors: Floats
-    """Vectors by the word table, of length 1 or all zeros; stored by column, which halves the time of a product."""
+class Segment:
+    """Chunks in rows. `terms` has the numbers of the words in them, in order; those of word `i` are in the rows
+    `rows[starts[i] : starts[i + 1]]`."""
 
-    @classmethod
-    def of(cls, chunks: Sequence[Chunk], stamps: Longs, labels: Ints, vocabulary: dict[str, int]) -> Segment:
-        """Returns the segment of some chunks. New terms are added to the vocabulary."""
-        counters = [Counter(_stems(chunk.text)) for chunk in chunks]
-        sizes = np.array([len(counter) for counter in counters], dtype=np.int64)
-        columns = [vocabulary.setdefault(term, len(vocabulary)) for counter in counters for term in counter]
-        counts = [min(255, count) for counter in counters for count in counter.values()]
-        rows = np.arange(len(chunks), dtype=np.int32).repeat(sizes)
-        starts, order = _by_column(np.array(columns, dtype=np.int64), len(vocabulary))
-        return cls(
-            chunks=tuple(chunks),
-            stamps=stamps,
-            labels=labels,
-            lengths=np.array([counter.total() for counter in counters], dtype=np.float32),
-            starts=starts,
-            rows=rows[order],
-            counts=np.array(counts, dtype=np.uint8)[order],
-            vectors=np.asfortranarray(word_table().embed([chunk.text for chunk in chunks])),
-        )
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        labels: Ints,
+        lengths: Floats,
+        entries: tuple[Ints, Ints, Floats],
+        table: Floats,
+        deep: dict[int, Floats],
+    ) -> None:
+        """`labels`: the number of each chunk's label. `entries`: word, row and count of each word of each chunk. `table`: the
+        vectors by the word table. `deep`: those of the embedder, of the chunks that have one."""
+        self.chunks = chunks
+        self.labels = labels
+        self.lengths = lengths
+        self.table = table
+        self.deep = deep
+        self.alive: Bools = np.ones(len(chunks), dtype=np.bool_)
+        words, rows, counts = entries
+        order = np.argsort(words, kind="stable")
+        self.terms, firsts = np.unique(words[order], return_index=True)
+        self.starts: Longs = np.append(firsts, len(words)).astype(np.int64)
+        self.rows, self.counts = rows[order], counts[order]
+        self._matrix: tuple[int, Floats] | None = None
 
     def __len__(self) -> int:
         return len(self.chunks)
 
-    def entries(self, term: int) -> tuple[Ints, npt.NDArray[np.uint8]]:
-        """Returns the rows with a term, in order, and its counts in them."""
-        if term + 1 >= len(self.starts):
-            return self.rows[:0], self.counts[:0]
-        part = slice(self.starts[term], self.starts[term + 1])
+    @classmethod
+    def of(
+        cls, chunks: Sequence[Chunk], labels: Sequence[int], words: Sequence[Sequence[int]], table: Floats
+    ) -> Segment:
+        """Returns the segment of some chunks. `words`: the numbers of the words of each chunk."""
+        counted = [Counter(each) for each in words]
+        sizes = [len(each) for each in counted]
+        terms = np.fromiter((term for each in counted for term in each), dtype=np.int32, count=sum(sizes))
+        counts = np.fromiter((count for each in counted for count in each.values()), dtype=np.float32, count=sum(sizes))
+        rows = np.arange(len(chunks), dtype=np.int32).repeat(sizes)
+        lengths = np.array([len(each) for each in words], dtype=np.float32)
+        return cls(chunks, np.array(labels, dtype=np.int32), lengths, (terms, rows, counts), table, {})
+
+    @classmethod
+    def joined(cls, one: Segment, other: Segment) -> Segment:
+        """Returns both together, without the chunks that are gone."""
+        parts = [one._living(0), other._living(int(one.alive.sum()))]
+        pairs = [(one, 0), (other, int(one.alive.sum()))]
+        deep = {
+            int(place): segment.deep[row]
+            for segment, start in pairs
+            for place, row in enumerate(np.flatnonzero(segment.alive).tolist(), start)
+            if row in segment.deep
+        }
+        return cls(
+            [chunk for part in (one, other) for chunk, alive in zip(part.chunks, part.alive, strict=True) if alive],
+            np.concatenate([one.labels[one.alive], other.labels[other.alive]]),
+            np.concatenate([one.lengths[one.alive], other.lengths[other.alive]]),
+            (
+                np.concatenate([part[0] for part in parts]),
+                np.concatenate([part[1] for part in parts]),
+                np.concatenate([part[2] for part in parts]),
+            ),
+            np.concatenate([one.table[one.alive], other.table[other.alive]]),
+            deep,
+        )
+
+    def having(self, term: int) -> tuple[Ints, Floats]:
+        """Returns the rows that have a word, in order, and how often each has it."""
+        place = int(np.searchsorted(self.terms, term))
+        if place == len(self.terms) or self.terms[place] != term:
+            return _NO_ROWS
+        part = slice(self.starts[place], self.starts[place + 1])
         return self.rows[part], self.counts[part]
 
+    def matrix(self, dimensions: int) -> Floats:
+        """Returns the vectors of the embedder, a row for each chunk, zeros where one is missing."""
+        if self._matrix is None or self._matrix[0] != len(self.deep) or self._matrix[1].shape[1] != dimensions:
+            rows: Floats = np.zeros((len(self), dimensions), dtype=np.float32)
+            for row, vector in self.deep.items():
+                if len(vector) == dimensions:
+                    rows[row] = vector
+            self._matrix = (len(self.deep), rows)
+        return self._matrix[1]
+
     @property
-    def bytes(self) -> int:
-        """Memory that it takes, about."""
-        arrays = (self.stamps, self.labels, self.lengths, self.starts, self.rows, self.counts, self.vectors)
-        return sum(array.nbytes for array in arrays) + sum(len(chunk.text) + 200 for chunk in self.chunks)
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        arrays = (self.labels, self.lengths, self.table, self.rows, self.counts, self.terms, self.starts)
+        texts = sum(len(chunk.text) + 400 for chunk in self.chunks)
+        deep = sum(2 * vector.nbytes + 200 for vector in self.deep.values())
+        return sum(array.nbytes for array in arrays) + texts + deep
 
-
-def merged(segments: Sequence[Segment], kept: Sequence[Bools]) -> Segment:
-    """Returns one segment in place of several, with only the rows that have a flag."""
-    width = max(len(segment.starts) for segment in segments) - 1
-    columns, rows, counts, base = [], [], [], 0
-    for segment, flags in zip(segments, kept, strict=True):
-        numbers = np.cumsum(flags, dtype=np.int32) - 1 + np.int32(base)
-        has = flags[segment.rows]
-        terms = np.arange(len(segment.starts) - 1).repeat(np.diff(segment.starts))
-        columns.append(terms[has])
-        rows.append(numbers[segment.rows[has]])
-        counts.append(segment.counts[has])
-        base += int(flags.sum())
-    starts, order = _by_column(np.concatenate(columns), width)
-    pairs = list(zip(segments, kept, strict=True))
-    return Segment(
-        chunks=tuple(
-            chunk for segment, flags in pairs for chunk, keep in zip(segment.chunks, flags, strict=True) if keep
-        ),
-        stamps=np.concatenate([segment.stamps[flags] for segment, flags in pairs]),
-        labels=np.concatenate([segment.labels[flags] for segment, flags in pairs]),
-        lengths=np.concatenate([segment.lengths[flags] for segment, flags in pairs]),
-        starts=starts,
-        rows=np.concatenate(rows)[order],
-        counts=np.concatenate(counts)[order],
-        vectors=np.asfortranarray(np.concatenate([segment.vectors[flags] for segment, flags in pairs])),
-    )
-
-
-def _by_column(columns: Longs, width: int) -> tuple[Longs, Longs]:
-    """Returns the start of each column, and the order that brings entries to their columns and leaves them sorted by row."""
-    starts = np.zeros(width + 1, dtype=np.int64)
-    np.cumsum(np.bincount(columns, minlength=width), out=starts[1:])
-    return starts, np.argsort(columns, kind="stable")
-
-
-def _stems(text: str) -> list[str]:
-    """Returns the stem of every word of a text, in the language of the text; English if that is unclear."""
-    words = split_words(text)
-    each = dict.fromkeys(words)
-    language = language_of(words) or "english"
-    stem_of = {word: stems[0] for word, stems in zip(each, stems_of(list(each), [language]), strict=True)}
-    return [stem_of[word] for word in words]
+    def _living(self, start: int) -> tuple[Ints, Ints, Floats]:
+        """Returns word, row and count of the entries of the chunks that are not gone. `start`: number of the first row."""
+        keeps = self.alive[self.rows]
+        words = self.terms.repeat(np.diff(self.starts)).astype(np.int32)
+        numbers = (np.cumsum(self.alive) - 1 + start).astype(np.int32)
+        return words[keeps], numbers[self.rows[keeps]], self.counts[keeps]

@@ -72,11 +72,3 @@ class SearchAnswer(Struct, frozen=True, kw_only=True):
     matches: Sequence[Match] = ()
     note: str = ""
     """A sentence about a signal that did not take part; empty: all did."""
-
-
-class Excerpt(Struct, frozen=True, kw_only=True):
-    """Lines of a file or chat that a reader may see."""
-
-    lines: Sequence[Line]
-    more: int | None = None
-    """Number of the line from which to read on; None: these are the last lines."""

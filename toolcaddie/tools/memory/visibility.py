@@ -1,7 +1,7 @@
 """Who may see what in a bot's memory. The one rule, for searches and for reading on.
 
-In a private chat, or outside any chat, a person sees what they said themselves, what the bot answered them, and what the
-operator put there without a name. In a group everybody sees only what was said in that group: no private chat and no note.
+In a private chat, or outside any chat, a person sees what they said themselves, what the bot answered them, and what the operator
+put there without a name. In a group everybody sees only what was said in that group: no private chat of anybody, and no note.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ class Reader(Struct, frozen=True, kw_only=True):
     group: bool = False
     admitted: bool = True
     """False: the chat is a group, and nothing proves that the person is in it."""
+    own: bool = False
+    """True: only words that this reader trusts are read."""
 
     @classmethod
     def of(cls, principal: Principal, chat: str) -> Reader:
@@ -33,9 +35,12 @@ class Reader(Struct, frozen=True, kw_only=True):
         return cls(who=f"{principal.tenant}/{principal.id}", chat=origin, group=group, admitted=admitted)
 
     def sees(self, label: Label) -> bool:
+        """Returns True if the reader may see words with this label."""
+        if self.own and not self.trusts(label):
+            return False
         if self.group:
             return self.admitted and label.kind != "note" and label.chat == self.chat
-        if label.kind == "session" and is_group_chat(label.chat):
+        if is_group_chat(label.chat):
             return False
         if label.who:
             return label.who == self.who
