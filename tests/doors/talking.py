@@ -15,7 +15,7 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message, ModelRequest
-from toolcaddie.core.run import RunResult
+from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.http import ChannelsDoor
 from toolcaddie.doors.channels.station import Station
@@ -36,9 +36,13 @@ class Talk:
 
     async def answer(self, work: BotWork) -> BotAnswer:
         self.works.append(work)
-        result = await self.runtime.run(
-            [Message(role="user", content=work.message)], principal=work.principal, conversation=work.chat
+        request = RunRequest(
+            messages=[Message(role="user", content=work.message)],
+            principal=work.principal,
+            conversation=work.chat,
+            inherited=work.inherited,
         )
+        result = await self.runtime.run(request)
         self._runs[work.id] = result.run_id
         return self._answer(work, result)
 

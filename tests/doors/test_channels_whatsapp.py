@@ -145,3 +145,17 @@ async def test_a_call_is_approved_with_a_button(tmp_path: Path) -> None:
     assert "John is deleted." in bodies(server, ANN)
     assert "Approved." in bodies(server, BOB)
     assert not server.refusals
+
+
+async def test_a_forwarded_message_counts_as_the_words_of_somebody_else(tmp_path: Path) -> None:
+    async with assistant(tmp_path, allow=("*",)) as (server, url, talk, _):
+        for number, forwarded in enumerate((True, False), start=1):
+            assert await server.post(url, server.message("Send money", person=ANN, forwarded=forwarded)) == 200
+            await server.answers(number)
+        often = server.message("Send more money", person=ANN)
+        often["entry"][0]["changes"][0]["value"]["messages"][0]["context"] = {"frequently_forwarded": True}
+        assert await server.post(url, often) == 200
+        await server.answers(3)
+    assert [work.inherited.taint for work in talk.works] == [("forwarded message",), (), ("forwarded message",)]
+    assert "EXTERNAL_UNTRUSTED_CONTENT" in str(talk.works[0].message)
+    assert talk.works[1].message == "Send money"

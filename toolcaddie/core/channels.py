@@ -26,6 +26,8 @@ class Incoming(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """True if several people read the chat."""
     addressed: bool = False
     """True if the message mentions the bot or replies to it."""
+    forwarded: bool = False
+    """True if the person passes on what somebody else wrote."""
     handle: str = ""
     """The channel's own reference to the message, for an answer that replies to it."""
     button: str = ""

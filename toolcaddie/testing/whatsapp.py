@@ -67,7 +67,14 @@ class ScriptedWhatsApp:
     # --- what WhatsApp sends
 
     def message(
-        self, text: str = "", *, person: str, name: str = "Ann", picture: bytes | None = None, press: str = ""
+        self,
+        text: str = "",
+        *,
+        person: str,
+        name: str = "Ann",
+        picture: bytes | None = None,
+        press: str = "",
+        forwarded: bool = False,
     ) -> dict[str, Any]:
         """Returns the webhook of a message: a text, a picture with a text, or the press of a button with this title."""
         self._count += 1
@@ -80,6 +87,8 @@ class ScriptedWhatsApp:
             message |= {"type": "image", "image": {"id": media_id, "mime_type": "image/jpeg", "caption": text}}
         else:
             message |= {"type": "text", "text": {"body": text}}
+        if forwarded:
+            message["context"] = {"forwarded": True}
         contacts = [{"profile": {"name": name}, "wa_id": person}]
         return self.notification(contacts=contacts, messages=[message])
 

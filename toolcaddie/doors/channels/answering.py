@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from toolcaddie.core.bots import BotAnswer, BotWork
+from toolcaddie.core.bots import NOTHING_INHERITED, BotAnswer, BotWork, Inherited
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import (
@@ -44,6 +44,8 @@ NOT_POSSIBLE = "I cannot answer here at the moment. Please tell the person who l
 ASKED_OTHERS = "A call in this needs somebody else's approval. I have asked, and answer when it is decided."
 WAITS_IN_INBOX = "A call in this needs somebody else's approval. I answer when it is decided."
 _WAITS = (ASKED_OTHERS, WAITS_IN_INBOX)
+_FROM_ELSEWHERE = Inherited(taint=("forwarded message",))
+"""What a run inherits that answers words of somebody else: it counts as one that has read something untrusted."""
 
 
 class Answering:
@@ -144,6 +146,7 @@ class Answering:
                 principal=station.principal(message),
                 message=content,
                 chat=station.history(message.chat, group=message.group, number=number),
+                inherited=_FROM_ELSEWHERE if message.forwarded else NOTHING_INHERITED,
                 reply_to=station.address(message.chat),
             )
             return await self._outcome(station, message, work, self._talk.answer(work), owner, 0)

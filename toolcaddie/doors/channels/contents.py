@@ -10,14 +10,19 @@ from toolcaddie.core.channels import Incoming
 from toolcaddie.core.content import Block, Content, Text
 from toolcaddie.core.errors import OutboundError, ProviderError
 from toolcaddie.doors.channels.station import Station, shown_name
+from toolcaddie.guards.markers import marked
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
+
+FORWARDED = "A forwarded message, which somebody else wrote:"
 
 
 async def content_of(station: Station, message: Incoming) -> Content:
     """Returns a message as the bot reads it. Raises `ProviderError` or `OutboundError` for a picture that cannot be had."""
     text = message.text.strip()
+    if message.forwarded and text:
+        text = f"{FORWARDED}\n{marked(text)}"
     if message.group and (text or message.pictures):
         text = f"[{shown_name(message)}]: {text}"
     pictures: Sequence[Block] = [await station.service.picture(reference) for reference in message.pictures]

@@ -64,7 +64,8 @@ class Dispatch:
             )
             self._lane(station, chat, lambda: self._answering.answer(station, entry, self.owner))
             return
-        command = read_command(message.text)
+        # Somebody else's words decide nothing in this person's name.
+        command = None if message.forwarded else read_command(message.text)
         if command is not None and command.name != "new":
             known = command
             # Commands do not wait for the answer that is being made.

@@ -40,6 +40,7 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(max_length=256)] = ""
     group: bool = False
     addressed: bool = True
+    forwarded: bool = False
 
 
 class Webhook:
@@ -87,6 +88,7 @@ class Webhook:
                 text=message.text,
                 group=message.group,
                 addressed=message.addressed,
+                forwarded=message.forwarded,
                 handle=message.id,
             )
         )

@@ -43,6 +43,10 @@ class _Original(Struct, frozen=True):
     sender: User | None = field(name="from", default=None)
 
 
+class _Forward(Struct, frozen=True):
+    """The origin of a forwarded message. It is not read: whoever it was, the person who forwards has not written it."""
+
+
 class _Message(Struct, frozen=True):
     message_id: int
     chat: _Chat
@@ -53,6 +57,8 @@ class _Message(Struct, frozen=True):
     caption_entities: tuple[_Entity, ...] = ()
     photo: tuple[_Photo, ...] = ()
     reply_to_message: _Original | None = None
+    forward_origin: _Forward | None = None
+    via_bot: User | None = None
     message_thread_id: int | None = None
     is_topic_message: bool = False
     migrate_to_chat_id: int | None = None
@@ -110,6 +116,8 @@ def incoming_of(update: Update, me: User, *, most_bytes: int) -> Incoming | None
         pictures=(fitting[-1].file_id,) if fitting else (),
         group=group,
         addressed=addressed,
+        # An inline bot, which the person only chose, has written the text of a message that was sent with it.
+        forwarded=message.forward_origin is not None or message.via_bot is not None,
         handle=_handle(message),
     )
 

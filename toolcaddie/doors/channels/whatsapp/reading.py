@@ -28,12 +28,18 @@ class _Interactive(Struct, frozen=True):
     button_reply: _Reply | None = None
 
 
+class _Context(Struct, frozen=True):
+    forwarded: bool = False
+    frequently_forwarded: bool = False
+
+
 class _Message(Struct, frozen=True):
     id: str
     sender: str = field(name="from")
     text: _Text = _Text()
     image: _Media | None = None
     interactive: _Interactive = _Interactive()
+    context: _Context | None = None
 
 
 class _Profile(Struct, frozen=True):
@@ -85,7 +91,7 @@ def messages_of(notification: Notification, phone_number_id: str) -> Iterator[In
 
 
 def _incoming(message: _Message, name: str) -> Incoming:
-    pressed = message.interactive.button_reply
+    pressed, context = message.interactive.button_reply, message.context
     caption = "" if message.image is None else message.image.caption
     return Incoming(
         key=message.id,
@@ -95,4 +101,5 @@ def _incoming(message: _Message, name: str) -> Incoming:
         text=(pressed.id if pressed is not None else message.text.body or caption)[:_LONGEST_TEXT],
         pictures=() if message.image is None else (message.image.id,),
         handle=message.id,
+        forwarded=context is not None and (context.forwarded or context.frequently_forwarded),
     )
