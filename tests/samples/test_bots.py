@@ -73,6 +73,7 @@ def test_the_assistant_acts_with_its_tools(toolcaddie: CommandLine) -> None:
     assert "pagar la luz" in json.dumps(upstream.bodies[-1]["messages"][-1], ensure_ascii=False)
 
 
+@pytest.mark.proves("R002-102")
 def test_the_therapist_has_none_of_its_seven_disabled_tools(toolcaddie: CommandLine) -> None:
     _, upstream = talk(toolcaddie, "therapist")
     assert not Path("workspace/privado.md").exists()

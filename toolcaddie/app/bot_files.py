@@ -22,6 +22,8 @@ _GROUPS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 )
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SOURCES = (*dict.fromkeys(rules["source"] for rules in _GROUPS.values()), "memory")
+"""The types of sources, in the order in which they are written. The tools of bots stand in this order."""
 _BOT_KEYS = {"description": "description", "skills": "skills", "model": "model", "language": "language"}
 _SOUL_FOLDERS = ("soulDir", "dir")
 _LARGEST_SECONDS = 1_000
@@ -112,7 +114,7 @@ class _Reader:
         elif "team" in configs:
             del configs["team"]
             self._remarks.append("collaboration: not taken over, because there is only one bot")
-        return configs
+        return {kind: configs[kind] for kind in _SOURCES if kind in configs}
 
     def _enabled(self, group: str) -> bool:
         table = self._document.get(group)
