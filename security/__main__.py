@@ -21,6 +21,7 @@ from security import (
     approvals,
     audit,
     authored,
+    bot_injections,
     commands,
     dojo,
     files,
@@ -134,6 +135,11 @@ def tools_of_bots(options: Options) -> Sequence[Finding]:
     return authored.attacked(options.corpora, quick=options.quick)
 
 
+def demands_to_bots(options: Options) -> Sequence[Finding]:
+    """Lets bots read texts that tell them to change, call, remember, delegate and set jobs, with a model that obeys."""
+    return bot_injections.attacked(options.corpora, quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
@@ -149,6 +155,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "files": files_of_models,
     "ssrf": addresses_inside,
     "authored": tools_of_bots,
+    "bots": demands_to_bots,
 }
 
 
