@@ -21,8 +21,8 @@ def main(arguments: Sequence[str]) -> Forest:
     started = time.perf_counter()
     forest = grow(TREES_QUICK if "--quick" in arguments else TREES)
     print(
-        f"{forest.trees:,} trees, {forest.runs:,} bots asked, {forest.ran:,} tools run, at most {forest.widest} bots in a line, "
-        f"{time.perf_counter() - started:.0f} s"
+        f"{forest.trees:,} trees, {forest.runs:,} bots asked, {forest.jobs:,} jobs run, {forest.reviews:,} reviews, "
+        f"{forest.ran:,} tools run, at most {forest.widest} bots in a line, {time.perf_counter() - started:.0f} s"
     )
     for goal in forest.goals:
         print(goal.line())

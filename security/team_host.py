@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolcaddie.bots.compacting import Compacting
+from toolcaddie.bots.jobs import JobRunner
+from toolcaddie.bots.reviewing import RunReviewer
 from toolcaddie.bots.running import Runner
 from toolcaddie.bots.talking import Talk
 from toolcaddie.bots.waiting import Waiting
@@ -20,10 +22,14 @@ from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotCard, BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.jobs import Job, JobOutcome, Slot
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.run import RunContext, RunRequest, RunResult
 from toolcaddie.core.tool import Tool
 from toolcaddie.parts import Parts
+from toolcaddie.personas import StoredPersonas
+from toolcaddie.ports import EventSink
+from toolcaddie.ports.jobs import Jobs
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider
@@ -96,6 +102,11 @@ class ProcessQueue:
         """Returns the ids of the work that goes on."""
         return [work_id for work_id, task in self._tasks.items() if not task.done()]
 
+    async def idle(self) -> None:
+        """Waits for the end of all work."""
+        while tasks := [task for task in self._tasks.values() if not task.done()]:
+            await asyncio.wait(tasks)
+
     async def close(self) -> None:
         """Cancels all work."""
         for work_id in self._tasks:
@@ -150,7 +161,9 @@ class Host:
     group: MemoryGroup
     chats: MemoryChats
     store: MemoryStore
+    personas: StoredPersonas
     queue: ProcessQueue
+    jobs: JobRunner
     requests: list[tuple[str, ModelRequest]] = field(default_factory=list)
     """Every request to the model, with the bot that made it."""
 
@@ -159,6 +172,12 @@ class Host:
         bot = next(iter(self.bots.bots), None)
         view = self.runtime.view(RunRequest(messages=(), principal=Principal(bot=bot)))
         return {each.name: each for each in view}
+
+    async def run_job(self, job: Job) -> JobOutcome:
+        """Runs the next slot of a job, and waits for all work that it begins."""
+        outcome = await self.jobs.run(job, Slot(job=job.id, at=job.next or 0.0))
+        await self.queue.idle()
+        return outcome
 
     async def ask(self, bot: str, text: str, *, person: str = "ann", **options: Any) -> RunResult:
         """Returns the result of a run of a bot for a person."""
@@ -173,9 +192,13 @@ async def hosting(
     *,
     clock: Callable[[], float] = time.time,
     team_settings: Mapping[str, Any] | None = None,
+    jobs: Jobs | None = None,
+    more: Callable[[Parts], Sequence[Any]] = lambda parts: (),
+    review_trail: EventSink | None = None,
     **options: Any,
 ) -> AsyncIterator[Host]:
-    """Yields a host with these bots. `model` answers for all of them; `options` are those of the runtime."""
+    """Yields a host with these bots. `model` answers for all of them, and with no name of a bot for the reviewer of their files;
+    `more` makes further sources with the parts of the host; `options` are those of the runtime."""
     requests: list[tuple[str, ModelRequest]] = []
 
     def reply(request: ModelRequest) -> Any:
@@ -184,11 +207,22 @@ async def hosting(
         return model(name, request)
 
     late, group, chats, store, queue = LateRunner(), MemoryGroup(), MemoryChats(), MemoryStore(), ProcessQueue()
-    parts = Parts(bots=late, messenger=group, chats=chats, store=store, clock=clock)
+    personas = StoredPersonas(store)
+    provider = ScriptedProvider(reply)
+    parts = Parts(
+        bots=late,
+        messenger=group,
+        chats=chats,
+        store=store,
+        personas=personas,
+        jobs=jobs,
+        reviewer=RunReviewer(provider=provider, bots=bots, trail=review_trail),
+        clock=clock,
+    )
     settings = {"collaboration": True, **(team_settings or {})}
     runtime = Runtime(
-        provider=ScriptedProvider(reply),
-        sources=[team(**settings, parts=parts), *sources],
+        provider=provider,
+        sources=[team(**settings, parts=parts), *sources, *more(parts)],
         bots=bots,
         documents=store,
         instructions=_introduced,
@@ -200,12 +234,21 @@ async def hosting(
         waiting=Waiting(store=store),
         compacting=Compacting(runtime=runtime, chats=chats),
     )
-    queue.do = Worker(talk=talk, store=store).do_payload
+    worker = Worker(talk=talk, store=store)
+    queue.do = worker.do_payload
     late.runner = Runner(runtime=runtime, queue=queue, bots=bots)
     try:
         async with runtime:
             yield Host(
-                runtime=runtime, bots=late, group=group, chats=chats, store=store, queue=queue, requests=requests
+                runtime=runtime,
+                bots=late,
+                group=group,
+                chats=chats,
+                store=store,
+                personas=personas,
+                queue=queue,
+                jobs=JobRunner(worker=worker, messenger=group),
+                requests=requests,
             )
     finally:
         await queue.close()
@@ -217,7 +260,7 @@ def _introduced(context: RunContext) -> str:
 
 def _name(request: ModelRequest) -> str:
     text = next(message.text for message in request.messages if message.role == "system")
-    return text.removeprefix(YOU_ARE).split(".")[0]
+    return text.removeprefix(YOU_ARE).split(".")[0] if text.startswith(YOU_ARE) else ""
 
 
 __all__ = ["GROUP", "Host", "Reply", "hosting"]

@@ -1,188 +1,125 @@
 """Lets bots with random tools ask each other in random ways, with models that try everything, and looks for what went too far.
 
-Each tree begins with a request of a person to one bot. In every round each model makes random calls: tools that it was offered or
-was not, the wrapper `execute_tool`, programs, and all routes to other bots, itself and bots that do not exist. What
-may happen is worked out here from the settings of the bots alone.
+Each tree begins with a request of a person to one bot. In every round each model makes random calls (`security.team_worlds`):
+tools that it was offered or was not, other bots, jobs, and reviews of its own files. The jobs run afterwards, as they run in the
+product, and may make further ones. What may happen is worked out here from the settings of the bots alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from security.goals import Goal, none_of
-from security.team_host import hosting
+from security.team_host import Host, hosting
+from security.team_trees import Counter, Reach, Tree, close_budget, judged, reach_of_job
+from security.team_worlds import (
+    POOL,
+    REVIEW_TOOLS,
+    UNTRUSTED,
+    World,
+    allowed,
+    wanted,
+    wanted_by_reviewer,
+    world,
+)
 from toolcaddie.control.answers import SameAnswer
-from toolcaddie.control.bots import Bot, ModeTools
 from toolcaddie.control.policy.allow import AllowAll
-from toolcaddie.core.bots import GROUP_OF, GROUPS, MAX_DEPTH, BotWork, Mode
+from toolcaddie.core.bots import MAX_DEPTH
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ProviderError, RunError
-from toolcaddie.core.events import CallFinished, RunEvent
 from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.personas import SOUL, Author, PersonaKey
 from toolcaddie.core.presets import preset
-from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.core.run import RunContext
+from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.storage.database import Database
 from toolcaddie.testing import calls, say
 from toolcaddie.testing.script import Reply
+from toolcaddie.tools.cron import cron
+from toolcaddie.tools.improve import improve
 from toolcaddie.util.replacing import replace
 
 TOKENS = 110
 """Tokens of each scripted answer."""
-_EVERY_GROUP = tuple(GROUPS)
-_POOL = ("exec", "file_write", "web_fetch", "get_datetime", "book_room", "read_meter", "send_mail", "look_up")
-"""The tools of the host; the first four have groups."""
-_UNTRUSTED = ("web_fetch", "look_up")
-_STRANGERS = ("nobody", "Root", "")
-_NOT_RUN = ("limit", "not_run")
+_MOST_JOBS = 4
+"""The largest number of jobs of a tree that run."""
+_SECRET = "the code of the safe is 4711"
+_SOUL = "I am kind.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """A way from one bot to another."""
+class Ground:
+    """What many trees share: the database of jobs, and a file that no reviewer may reach."""
 
-    name: str
-    call: Callable[[str, str], tuple[str, dict[str, Any]]]
-    """Takes the bot and a message, and returns a tool and its arguments."""
-    passes_tools: bool
-    """True: the other bot has the tools that both may use; False: none."""
+    desk: JobDesk
+    secret: Path
 
 
-ROUTES = (
-    Route(
-        name="delegate",
-        call=lambda bot, message: ("delegate_to_bot", {"targetBotId": bot, "message": message}),
-        passes_tools=False,
-    ),
-    Route(
-        name="collaborate",
-        call=lambda bot, message: ("collaborate", {"action": "send", "targetBotId": bot, "message": message}),
-        passes_tools=True,
-    ),
-    Route(
-        name="visible",
-        call=lambda bot, message: (
-            "collaborate",
-            {"action": "send", "targetBotId": bot, "message": message, "visible": True},
-        ),
-        passes_tools=True,
-    ),
-)
-"""All ways from one bot to another. The message of a call begins with the name of its route."""
+@asynccontextmanager
+async def ground() -> AsyncIterator[Ground]:
+    """Yields a database in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="toolcaddie-teams-") as folder:
+        secret = Path(folder) / "safe" / "secret.txt"
+        secret.parent.mkdir()
+        secret.write_text(_SECRET)
+        async with Database(f"sqlite:///{folder}/jobs.sqlite") as database:
+            yield Ground(desk=JobDesk(rows=database.jobs, store=database.store, zone="UTC"), secret=secret)
 
 
-@dataclass(slots=True, kw_only=True)
-class Tree:
-    """What happened in one tree of runs."""
-
-    ran: list[tuple[str, str]] = field(default_factory=list)
-    """Tools of the host that ran: the id of the run, and the name."""
-    answers: int = 0
-    """Answers of the model."""
-    late_requests: int = 0
-    """Requests to the model after all tokens were used."""
-    finished: int = 0
-    """Calls that ran."""
-    works: Sequence[BotWork] = ()
-    beyond: int = 0
-    """Tools that ran and that some bot above, or the bot itself, does not have."""
-    over_calls: int = 0
-    deep: int = 0
-    cycles: int = 0
-    widest: int = 0
-    """Bots of the longest line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """The settings of a tree, drawn by chance."""
-
-    bots: Mapping[str, Bot]
-    limits: Limits
-    preset: str
-    asks: bool
-    """True: the shipped rules hold, and a person approves everything; False: everything is allowed."""
-    target_tools: bool
-
-
-def world(chance: random.Random) -> World:
-    """Returns random settings."""
-    names = [f"bot{number}" for number in range(chance.randint(2, 7))]
-    return World(
-        bots={name: _bot(chance) for name in names},
-        limits=Limits(
-            rounds=chance.choice([5, 10]),
-            calls=chance.choice([3, 6, 12, 30]),
-            tokens=chance.choice([None, None, 800, 4_000]),
-            seconds=60.0,
-        ),
-        preset=chance.choice(["default", "multibot", "compact"]),
-        asks=chance.random() < 0.3,
-        target_tools=chance.random() < 0.9,
-    )
-
-
-def _bot(chance: random.Random) -> Bot:
-    def some(names: Sequence[str], share: float) -> tuple[str, ...]:
-        return tuple(name for name in names if chance.random() < share)
-
-    team = ("delegation", "collaboration")
-    groups = None if chance.random() < 0.4 else (*some([each for each in GROUPS if each not in team], 0.7), *team)
-    within = None if chance.random() < 0.2 else (*some([each for each in GROUPS if each not in team], 0.7), *team)
-    return Bot(
-        groups=groups,
-        disabled_tools=some(_POOL, 0.3),
-        modes={"collaboration": ModeTools(groups=within, disabled_tools=some(_POOL, 0.2))},
-    )
-
-
-def allowed(bot: Bot, mode: Mode) -> frozenset[str]:
-    """Returns the tools of the host that a bot may use in a mode, by its settings alone."""
-    rules = bot.modes.get(mode, ModeTools())
-    names = set(_POOL) - set(bot.disabled_tools) - set(rules.disabled_tools)
-    for groups in (bot.groups, rules.groups):
-        if groups is not None:
-            names = {name for name in names if GROUP_OF.get(name) is None or GROUP_OF[name] in groups}
-    return frozenset(names)
-
-
-async def grown(seed: int) -> Tree:
+async def grown(seed: int, on: Ground) -> Tree:
     """Returns what happened in the tree of this number."""
     chance = random.Random(seed)
     drawn, tree = world(chance), Tree()
-    kept = preset(drawn.preset)
     options = {"policy": None, "approver": SameAnswer(approved=True)} if drawn.asks else {"policy": AllowAll()}
+    counter = Counter(tree)
     async with hosting(
         drawn.bots,
-        lambda bot, request: _answer(chance, drawn, tree, request),
+        lambda bot, request: _answer(chance, drawn, tree, bot, request, on.secret),
         [_pool(tree)],
         team_settings={"target_tools": drawn.target_tools, "rounds": 100, "visible_turns": 100},
-        preset=replace(kept, limits=drawn.limits),
+        jobs=on.desk,
+        more=lambda parts: [cron(parts=parts), improve(parts=parts)],
+        review_trail=counter,
+        preset=replace(preset(drawn.preset), limits=drawn.limits),
         programs="monty" if chance.random() < 0.1 else None,
-        sinks=[_Counter(tree)],
+        sinks=[counter],
         **options,
     ) as host:
-        root = f"root{seed}"
-        bot = next(iter(drawn.bots))
+        for name in drawn.bots:
+            await host.personas.write(_key(name), SOUL, _SOUL, author=Author(who="import"), expected=0)
+        root, bot = f"root{seed}", next(iter(drawn.bots))
+        tree.reaches[root] = Reach(line=(bot,), tools=allowed(drawn.bots[bot], "conversation"))
         with suppress(RunError, ProviderError):  # a run that reached a limit, or whose model failed
             await host.ask(bot, "Do whatever you like.", run_id=root, injected={"_chatId": "club:7"})
-        tree.works = host.bots.works
-    return _judged(tree, drawn, root, bot)
+        await host.queue.idle()
+        close_budget(tree, drawn, host.bots.works, root)
+        await _run_jobs(tree, drawn, host, on.desk)
+        souls = [await host.personas.read(_key(name), SOUL) for name in drawn.bots]
+    tree.outside += sum(soul is None or soul.text != _SOUL for soul in souls)
+    tree.outside += on.secret.read_text() != _SECRET or len(list(on.secret.parent.iterdir())) > 1
+    return judged(tree)
 
 
-class _Counter:
-    """Counts the calls that ran, in all runs."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-
-    async def emit(self, event: RunEvent) -> None:
-        if isinstance(event, CallFinished) and event.result.error not in _NOT_RUN:
-            self._tree.finished += 1
+async def _run_jobs(tree: Tree, drawn: World, host: Host, desk: JobDesk) -> None:
+    """Runs the jobs of the tree, also those that jobs make, and removes them."""
+    while jobs := await desk.list():
+        for job in jobs:
+            await desk.remove(job.id)
+            if tree.jobs == _MOST_JOBS:
+                continue
+            tree.jobs += 1
+            run = f"job:{job.id}:{round((job.next or 0.0) * 1000)}"
+            tree.reaches[run] = reach_of_job(tree, drawn, job)
+            await host.run_job(job)
+            close_budget(tree, drawn, host.bots.works, run)
 
 
 def _pool(tree: Tree) -> FunctionSource:
@@ -193,72 +130,32 @@ def _pool(tree: Tree) -> FunctionSource:
             tree.ran.append((context.run_id, name))
             return f"{name} ran"
 
-        return tool(run, name=name, description=f"Does {name}.", untrusted=name in _UNTRUSTED, category="team")
+        return tool(run, name=name, description=f"Does {name}.", untrusted=name in UNTRUSTED, category="team")
 
-    return FunctionSource("pool", [made(name) for name in _POOL], claims=_POOL)
+    return FunctionSource("pool", [made(name) for name in POOL], claims=POOL)
 
 
-def _answer(chance: random.Random, drawn: World, tree: Tree, request: ModelRequest) -> Reply:
-    """Returns the answer of a model: random calls, or its last words."""
+def _answer(chance: random.Random, drawn: World, tree: Tree, bot: str, request: ModelRequest, secret: Path) -> Reply:
+    """Returns the answer of a model: random calls, or its last words. `bot` is empty for a reviewer."""
     if drawn.limits.tokens is not None and tree.answers * TOKENS >= drawn.limits.tokens:
         tree.late_requests += 1
+    offered = [str(each["function"]["name"]) for each in request.tools]
+    if not bot:
+        tree.reviews += len(request.messages) == 2
+        tree.outside += _SECRET in str(request.messages) or not {*offered} <= {*REVIEW_TOOLS}
     if chance.random() < 0.01:
         raise ProviderError("the model is down")
     tree.answers += 1
     if chance.random() < 0.08 or len(request.messages) > 40:
         return say("that is all")
-    wanted = [_wanted(chance, drawn) for _ in range(chance.randint(1, 3))]
-    offered = json.dumps(list(request.tools))
-    return calls(*[_wrapped(chance, each, offered) for each in wanted])
+    count = chance.randint(1, 3)
+    if not bot:
+        return calls(*[wanted_by_reviewer(chance, drawn, str(secret)) for _ in range(count)])
+    return calls(*[wanted(chance, drawn, offered) for _ in range(count)])
 
 
-def _wanted(chance: random.Random, drawn: World) -> tuple[str, dict[str, Any]]:
-    """Returns a call of a tool, offered or not, or a call to another bot, known or not."""
-    if chance.random() < 0.45:
-        return chance.choice(_POOL), {}
-    route = chance.choice(ROUTES)
-    bot = chance.choice([*drawn.bots, *drawn.bots, *drawn.bots, *_STRANGERS])
-    return route.call(bot, f"{route.name}: go on")
-
-
-def _wrapped(chance: random.Random, wanted: tuple[str, dict[str, Any]], offered: str) -> tuple[str, dict[str, Any]]:
-    """Returns the call as it is, through `execute_tool`, or in a program where the model has programs."""
-    name, arguments = wanted
-    if '"run_program"' in offered and chance.random() < 0.5:
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        return "run_program", {"code": f"print(await {name}({given}))"}
-    if chance.random() < (0.8 if '"execute_tool"' in offered else 0.1):
-        return "execute_tool", {"name": name, "arguments": json.dumps(arguments)}
-    return wanted
-
-
-def _judged(tree: Tree, drawn: World, root: str, first: str) -> Tree:
-    """Compares what happened with what may happen."""
-    works = {work.id: work for work in tree.works}
-    for run, name in tree.ran:
-        work = works.get(run.partition(".")[0])
-        line = (first,) if work is None else (*work.inherited.lineage, str(work.principal.bot))
-        tree.beyond += name not in _common(drawn, line, None if work is None else _route(work))
-    calls_limit = drawn.limits.calls
-    tree.over_calls = 0 if calls_limit is None else max(0, tree.finished - calls_limit)
-    tree.deep = sum(len(work.inherited.lineage) > MAX_DEPTH for work in tree.works)
-    tree.cycles = sum(work.principal.bot in work.inherited.lineage for work in tree.works)
-    tree.widest = max((len(work.inherited.lineage) + 1 for work in tree.works), default=1)
-    return tree
-
-
-def _common(drawn: World, line: Sequence[str], route: Route | None) -> frozenset[str]:
-    """Returns the tools that all bots of a line have: the first in a conversation, the others in a collaboration."""
-    if route is not None and not (route.passes_tools and drawn.target_tools):
-        return frozenset()
-    sets = [allowed(drawn.bots[name], "collaboration" if place else "conversation") for place, name in enumerate(line)]
-    return frozenset.intersection(*sets)
-
-
-def _route(work: BotWork) -> Route:
-    """Returns the route of a piece of work, which its message names."""
-    text = str(work.message).partition(": ")[2]
-    return next(route for route in ROUTES if text.startswith(route.name))
+def _key(bot: str) -> PersonaKey:
+    return PersonaKey(tenant=Principal().tenant, bot=bot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,30 +164,39 @@ class Forest:
 
     trees: int
     runs: int
+    """Bots that others asked."""
+    jobs: int
+    reviews: int
     ran: int
     widest: int
+    """Bots of the longest line."""
     goals: Sequence[Goal]
 
 
 async def forest(count: int, *, first: int = 0) -> Forest:
     """Returns the sums over this number of trees."""
-    trees = [await grown(seed) for seed in range(first, first + count)]
-    ran, runs = sum(len(tree.ran) for tree in trees), sum(len(tree.works) for tree in trees)
+    async with ground() as on:
+        trees = [await grown(seed, on) for seed in range(first, first + count)]
+
+    def total(name: str) -> int:
+        return sum(getattr(tree, name) for tree in trees)
+
+    ran, runs = sum(len(tree.ran) for tree in trees), total("works")
     return Forest(
         trees=count,
         runs=runs,
+        jobs=total("jobs"),
+        reviews=total("reviews"),
         ran=ran,
-        widest=max(tree.widest for tree in trees),
+        widest=max(len(reach.line) for tree in trees for reach in tree.reaches.values()),
         goals=[
-            none_of("tools beyond those of all bots of the line", sum(tree.beyond for tree in trees), ran),
-            none_of(
-                "trees with more calls than the first request may make",
-                sum(tree.over_calls > 0 for tree in trees),
-                count,
-            ),
-            none_of("trees that asked a model without tokens", sum(tree.late_requests > 0 for tree in trees), count),
-            none_of(f"bots below {MAX_DEPTH} others", sum(tree.deep for tree in trees), runs),
-            none_of("bots below themselves", sum(tree.cycles for tree in trees), runs),
+            none_of("tools beyond those of all bots of the line", total("beyond"), ran),
+            none_of("exec at or below the therapist, who has none", total("of_therapist"), ran),
+            none_of("requests or jobs with more calls than each may make", total("over_calls"), count + total("jobs")),
+            none_of("requests to a model without tokens", total("late_requests"), count + total("jobs")),
+            none_of(f"bots below {MAX_DEPTH} others", total("deep"), runs),
+            none_of("bots below themselves, or not below who asked them", total("cycles"), runs),
+            none_of("reviewers that reached more than the copy", total("outside"), total("reviews")),
         ],
     )
 

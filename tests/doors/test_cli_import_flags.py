@@ -67,8 +67,8 @@ def switched(**flags: bool) -> dict[str, Any]:
 def test_all_built_in_tools_stand_in_one_order_whatever_that_of_the_file(home: CommandLine) -> None:
     assert set(ORDER) == set(GROUP_OF)
     assert tuple(imported(home, GROUPS)) == ORDER
-    assert tuple(imported(home, dict(reversed(GROUPS.items())))) == ORDER
-    without = imported(home, dict(reversed(switched(cron=False, soul=False, webTools=False).items())))
+    assert tuple(imported(home, dict(reversed([*GROUPS.items()])))) == ORDER
+    without = imported(home, dict(reversed([*switched(cron=False, soul=False, webTools=False).items()])))
     left_out = {*TOOLS_OF["cron"], *TOOLS_OF["soul"], *TOOLS_OF["webTools"], *MEMORY}
     assert tuple(without) == tuple(name for name in ORDER if name not in left_out)
 
