@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.doors.commandline import CommandLine
+from tests.doors.processes import serving
 from toolcaddie.app.settings import load_settings
 from toolcaddie.testing import ScriptedUpstream, call, say
 
@@ -82,3 +84,19 @@ def test_the_therapist_has_none_of_its_seven_disabled_tools(toolcaddie: CommandL
         offered = {definition["function"]["name"] for definition in body.get("tools", ())}
         assert offered.isdisjoint(SEVEN)
         assert "get_datetime" in offered
+
+
+def test_the_gateway_sends_exactly_the_tools_that_bots_show_names(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("init", "--sample", "bots")
+    plugins = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    with (
+        ScriptedUpstream([say("a"), say("b")]) as upstream,
+        serving(toolcaddie.home, "--upstream", upstream.base_url, **plugins) as server,
+    ):
+        bots = ("assistant", "therapist")
+        for bot in bots:
+            asked = [{"role": "user", "content": "hola"}]
+            server.client().chat.completions.create(model=f"bot:{bot}", messages=asked)  # type: ignore[arg-type]
+        sent = [[each["function"]["name"] for each in body["tools"]] for body in upstream.bodies]
+    assert sent == [toolcaddie.json("bots", "show", bot)["tools"]["conversation"] for bot in bots]
+    assert set(sent[0]) > set(sent[1])
