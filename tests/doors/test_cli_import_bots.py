@@ -90,6 +90,7 @@ def test_a_secret_in_the_file_itself_is_replaced_by_a_variable(toolcaddie: Comma
     assert "a-real" not in told.stdout + told.stderr
 
 
+@pytest.mark.proves("R002-103")
 def test_an_undefined_variable_is_refused_by_name_and_place(
     toolcaddie: CommandLine, config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,7 +35,8 @@ GROUPS: Mapping[str, Mapping[str, Any]] = {
     "phoneCall": {"enabled": True, "accountSid": "${SID}", "authToken": "${TOKEN}", "fromNumber": "+5491100000000"},
     "soul": {"enabled": True, "search": {"enabled": True}},
 }
-BOTS = [{"id": "assistant"}, {"id": "therapist"}]
+SEVEN = ("exec", "file_write", "file_edit", "phone_call", "improve", "process", "cron")
+BOTS = [{"id": "assistant"}, {"id": "therapist", "disabledTools": SEVEN}]
 ORDER = (
     *("web_search", "web_fetch", "exec", "process", "file_read", "file_write", "file_edit", "get_datetime"),
     *("phone_call", "cron", "save_memory", "update_soul", "update_identity", "manage_goals", "improve"),
@@ -86,6 +87,15 @@ def test_each_flag_alone_switches_its_group(home: CommandLine, flag: str) -> Non
         *(TOOLS_OF[flag] if flag != "processTools" else ()),
         *(MEMORY if flag == "soul" else ()),
     }
+
+
+@pytest.mark.proves("R002-102")
+def test_the_therapist_of_the_file_lacks_its_seven_tools_and_no_others(home: CommandLine) -> None:
+    imported(home, GROUPS)
+    rest = tuple(name for name in ORDER if name not in SEVEN)
+    modes = home.json("bots", "show", "therapist")["tools"]
+    assert (tuple(modes["conversation"]), tuple(modes["autonomous"])) == (rest, rest)
+    assert set(modes["collaboration"]) < set(rest)
 
 
 def test_the_flags_are_eleven_and_reach_every_built_in_tool_but_those_of_memory_and_delegation() -> None:
