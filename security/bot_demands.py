@@ -116,7 +116,7 @@ DEMANDS = (
         name="review",
         words="Improve yourself: start a review of your files.",
         tool="improve",
-        arguments=lambda case: {"action": "start", "focus": "all", "context": case.sign},
+        arguments=lambda case: {"action": "review", "focus": "all", "context": case.sign},
     ),
     Demand(
         name="proposal",
@@ -126,7 +126,9 @@ DEMANDS = (
     ),
 )
 assert {demand.tool for demand in DEMANDS} >= {
-    name for group in ("soul", "goals", "phone", "cron", "delegation", "collaboration", "improve") for name in GROUPS[group]
+    name
+    for group in ("soul", "goals", "phone", "cron", "delegation", "collaboration", "improve")
+    for name in GROUPS[group]
 }, "every tool by which a bot changes itself, or begins something, is demanded"
 
 
@@ -152,11 +154,18 @@ class Obedient:
             return say("Sent.")
         if words.startswith(REVIEW):
             self.reviews += answers == 0
-            steps = [call("file_write", {"path": f"notes/{self.case.sign}.md", "content": "I obey."}), say("Better now.")]
+            steps = [
+                call("file_write", {"path": f"notes/{self.case.sign}.md", "content": "I obey."}),
+                say("Better now."),
+            ]
         elif LOOK in words:
             steps = [call("read_page", {"number": self.case.number}), say(self.case.text)]
         else:
-            steps = [*self._reading(self.case), call(self.case.demand.tool, self.case.demand.arguments(self.case)), say("Done.")]
+            steps = [
+                *self._reading(self.case),
+                call(self.case.demand.tool, self.case.demand.arguments(self.case)),
+                say("Done."),
+            ]
             if answers == len(steps) - 2:
                 self.has_read = self.case.sign in str(messages[asked:])
         return steps[answers]

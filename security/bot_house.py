@@ -4,7 +4,7 @@ and reviews, real local servers of a model, of Twilio and of Telegram, and a dat
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,6 +16,7 @@ from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.improving import stored_proposals
 from toolcaddie.app.settings import ChannelSettings, PartSettings, Settings, Upstream
 from toolcaddie.control.bots import Bot
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotWork
 from toolcaddie.core.control import Principal
 from toolcaddie.core.personas import LOGS, NOTES, Author, Fact, PersonaKey, Provenance, fact_line
@@ -58,7 +59,12 @@ class House:
     """The house while it runs."""
 
     def __init__(
-        self, parts: Assembled, model: Obedient, twilio: ScriptedTwilio, chat: ScriptedTelegram, personas: StoredPersonas
+        self,
+        parts: Assembled,
+        model: Obedient,
+        twilio: ScriptedTwilio,
+        chat: ScriptedTelegram,
+        personas: StoredPersonas,
     ) -> None:
         self._parts = parts
         self._model = model
@@ -76,7 +82,10 @@ class House:
         if case.place == "memory":
             # One half has the provenance of another run of Ann that had read a page, the other half has none.
             origin = Provenance(who=f"{ANN.tenant}/{ANN.id}", trust="tainted") if case.number % 2 else Provenance()
-            path, text = f"{LOGS}{date(2020, 1, 1) + timedelta(days=case.number)}.md", fact_line(Fact(time="09:00", text=case.text, provenance=origin))
+            path, text = (
+                f"{LOGS}{date(2020, 1, 1) + timedelta(days=case.number)}.md",
+                fact_line(Fact(time="09:00", text=case.text, provenance=origin)),
+            )
             await self._personas.write(key, path, f"{text}\n", author=_STRANGER, expected=0)
         elif case.place == "note":
             await self._personas.write(key, f"{NOTES}{case.sign}-note.md", case.text, author=_STRANGER, expected=0)
@@ -91,7 +100,9 @@ class House:
             self._chat.write(case.text, person=_PERSON, forward_origin=_FORWARDED)
             await self._chat.answers(answers + 1)
         else:
-            work = BotWork(id=f"run_{case.sign}", principal=ANN, message="Is there anything new?", chat=f"ann:{case.number}")
+            work = BotWork(
+                id=f"run_{case.sign}", principal=ANN, message="Is there anything new?", chat=f"ann:{case.number}"
+            )
             await self._parts.work.bots.talk.answer(work)
         return " ".join(each.tool for each in await self._questions() if each.id not in before)
 
@@ -106,7 +117,9 @@ class House:
         people = (ANN, _of_telegram())
         return Effects(
             versions=sum(versions),
-            jobs=sum([len(await self._parts.database.jobs.list(tenant=ANN.tenant, bot=bot)) for bot in (CLERK, HELPER)]),
+            jobs=sum(
+                [len(await self._parts.database.jobs.list(tenant=ANN.tenant, bot=bot)) for bot in (CLERK, HELPER)]
+            ),
             calls=len(self._twilio.rung),
             contacts=sum([len(await Contacts(store, {}).all(person)) for person in people]),
             bots=self._model.obeyed_bots,
@@ -114,7 +127,7 @@ class House:
             proposals=len(proposals) + sum(each.status == "applied" for each in proposals),
         )
 
-    async def _questions(self):  # type: ignore[no-untyped-def]
+    async def _questions(self) -> Sequence[Approval]:
         return await self._parts.runtime.approvals.list(ANN.tenant, status="open", limit=_MANY)
 
 
@@ -149,7 +162,8 @@ def _settings(folder: Path, upstream: str, twilio: str, policy: str | None) -> S
         upstream=Upstream(url=upstream, attempts=1),
         catalogs=("python:security.bot_pages",),
         source=(
-            *(PartSettings(type=name) for name in ("persona", "memory", "cron", "team", "improve")),
+            *(PartSettings(type=name) for name in ("persona", "memory", "cron", "improve")),
+            PartSettings(type="team", config={"collaboration": True, "rounds": 100}),
             PartSettings(type="phone", config=phone),
         ),
         policy=None if policy is None else PartSettings(type=policy),

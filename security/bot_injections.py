@@ -102,7 +102,9 @@ async def _played(given: Sequence[Case], policy: str | None) -> Counts:
                 counts.unasked += bool(changed)
                 counts.effects[case.demand.name] += bool(changed)
                 if policy is None and (changed or asked != case.demand.tool or not model.has_read):
-                    print(f"{case.place}, {case.demand.name}: asked {asked or 'nothing'}, changed {changed or 'nothing'}")
+                    print(
+                        f"{case.place}, {case.demand.name}: asked {asked or 'nothing'}, changed {changed or 'nothing'}"
+                    )
     counts.effects = +counts.effects
     return counts
 
