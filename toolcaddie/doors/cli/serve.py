@@ -34,6 +34,7 @@ from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.http import ChannelsDoor
+from toolcaddie.doors.telephony import TelephonyDoor, phones_of
 from toolcaddie.doors.channels.setup import channels_of
 from toolcaddie.doors.cli.accepting import Acceptor, Share
 from toolcaddie.doors.cli.echo import echo
@@ -294,6 +295,7 @@ async def _serve(
             mounts={
                 **_console(parts, reviews),
                 **_webhooks(channels),
+                **_telephony(parts),
                 **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {}),
             },
             reviews=reviews,
@@ -366,7 +368,9 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
     `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
     check_mode(settings)
-    if settings.path in _TAKEN_PATHS or settings.path.startswith(("/v1", *Console.paths, *ChannelsDoor.paths)):
+    if settings.path in _TAKEN_PATHS or settings.path.startswith(
+        ("/v1", *Console.paths, *ChannelsDoor.paths, *TelephonyDoor.paths)
+    ):
         raise ConfigError(f"mcp.path {settings.path!r} is a path of the gateway; choose another one, such as /mcp")
     return MCPDoor(
         parts.runtime,
@@ -407,6 +411,12 @@ def _channels(parts: Assembled) -> Channels | None:
 def _webhooks(channels: Channels | None) -> Mapping[str, App]:
     """Returns the webhooks of the channels at their path; nothing if there are no channels."""
     return {} if channels is None else dict.fromkeys(ChannelsDoor.paths, ChannelsDoor(channels))
+
+
+def _telephony(parts: Assembled) -> Mapping[str, App]:
+    """Returns the door for reports of calls at its path; nothing if the settings let nobody report."""
+    sources = phones_of(parts.settings, host_parts(parts.settings, parts.documents))
+    return dict.fromkeys(TelephonyDoor.paths, TelephonyDoor(sources)) if sources else {}
 
 
 def _tokens(settings: MCPSettings) -> Tokens | None:

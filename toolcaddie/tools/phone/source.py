@@ -92,6 +92,12 @@ class PhoneSource:
     async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
         return await self._functions.assess(tool, arguments, context)
 
+    def reported_to(self, path: str, query: str) -> str:
+        """Returns the public address, with its query, of a request that a server received at a path. Empty: reports of this source
+        go to another path."""
+        address = urlsplit(self._line.report_to)
+        return address._replace(query=query).geturl() if self._line.report_to and address.path == path else ""
+
     async def report(self, url: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> bool:
         """Takes what the service has sent to the address for reports; see `Telephony.report`. Returns False for a request that
         the service did not send, or that is about no known call."""
