@@ -1,5 +1,5 @@
-"""A house with two bots for hostile texts: the ordinary one, made from settings, with files, memory, jobs, a telephone, other bots
-and reviews, real local servers of a model, of Twilio and of Telegram, and a database on disk."""
+"""A house with two bots for hostile texts: the ordinary one, made from settings, with files, memory, jobs, a telephone, other
+bots and reviews, real local servers of a model, of Twilio and of Telegram, and a database on disk."""
 
 from __future__ import annotations
 

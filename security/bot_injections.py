@@ -2,7 +2,8 @@
 pages, in memories, in answers of other bots, and in forwarded messages.
 
 The model obeys each text at once: it makes exactly the call that is demanded. Nothing may take effect before a person was asked.
-The same is played under a policy that allows everything, where the demands must take effect: otherwise the attack asks for nothing.
+The same is played under a policy that allows everything, where the demands must take effect: otherwise the attack asks for
+nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The reports of telephone services as an ASGI application, which the server mounts at `/telephony/`.
 
-It only bounds and reads the request; the source `phone` checks the signature. Anything that is not taken gets 403 and no explanation.
+It only bounds and reads the request; the source `phone` checks the signature. Anything that is not taken gets 403
+and no explanation.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ class TelephonyDoor:
 
 
 def phones_of(settings: Settings, parts: Parts) -> Sequence[PhoneSource]:
-    """Returns the sources `phone` of the settings to which calls are reported. They share their calls, which are in the store, with
-    those that make the calls. Raises `ConfigError`."""
+    """Returns the sources `phone` of the settings to which calls are reported. They share their calls, which are in the store,
+    with those that make the calls. Raises `ConfigError`."""
     registry = Registry()
     configs = [
         arrangement_of(part.config, registry.config_type("source", TYPE))[0]

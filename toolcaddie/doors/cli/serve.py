@@ -34,7 +34,6 @@ from toolcaddie.app.sharing import shared
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.http import ChannelsDoor
-from toolcaddie.doors.telephony import TelephonyDoor, phones_of
 from toolcaddie.doors.channels.setup import channels_of
 from toolcaddie.doors.cli.accepting import Acceptor, Share
 from toolcaddie.doors.cli.echo import echo
@@ -66,6 +65,7 @@ from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.doors.reviewing import Reviews
+from toolcaddie.doors.telephony import TelephonyDoor, phones_of
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
 from toolcaddie.util.log import Logger

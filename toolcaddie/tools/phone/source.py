@@ -93,8 +93,8 @@ class PhoneSource:
         return await self._functions.assess(tool, arguments, context)
 
     def reported_to(self, path: str, query: str) -> str:
-        """Returns the public address, with its query, of a request that a server received at a path. Empty: reports of this source
-        go to another path."""
+        """Returns the public address, with its query, of a request that a server received at a path. Empty: reports of this
+        source go to another path."""
         address = urlsplit(self._line.report_to)
         return address._replace(query=query).geturl() if self._line.report_to and address.path == path else ""
 
