@@ -150,6 +150,7 @@ class Obedient:
         asked = max(index for index, message in enumerate(messages) if message["role"] == "user")
         answers = sum(message["role"] == "assistant" for message in messages[asked:])
         words = str(messages[asked]["content"])
+        steps: list[Reply]
         if OBEY in words:
             self.obeyed_bots += 1
             return say("Sent.")
