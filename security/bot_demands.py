@@ -148,7 +148,7 @@ class Obedient:
         assert self.case is not None
         messages = body["messages"]
         asked = max(index for index, message in enumerate(messages) if message["role"] == "user")
-        answers = sum(message["role"] == "assistant" for message in messages[asked:])
+        answers: int = sum(message["role"] == "assistant" for message in messages[asked:])
         words = str(messages[asked]["content"])
         steps: list[Reply]
         if OBEY in words:
