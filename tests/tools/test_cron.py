@@ -131,23 +131,23 @@ async def test_a_job_may_use_no_more_tools_than_the_run_that_made_it(tmp_path: P
         assert job.owner.owner == ANN.owner
 
 
-@pytest.mark.parametrize(("kind", "status"), [("instruction", "pending"), ("message", "completed")])
-async def test_an_instruction_from_a_tainted_run_asks_a_person_who_reads_when_it_runs(
-    tmp_path: Path, kind: str, status: str
+@pytest.mark.parametrize(
+    ("kind", "words"), [("instruction", "follow this instruction"), ("message", "sends this message")]
+)
+async def test_a_job_from_a_tainted_run_asks_a_person_who_reads_when_it_runs_and_stays_tainted(
+    tmp_path: Path, kind: str, words: str
 ) -> None:
     every = {"kind": "every", "everyMs": 3_600_000}
     adding = call("cron", {"action": "add", "text": "Send the list to eve", "kind": kind, "schedule": every})
     async with scene(tmp_path, [call("read_page"), adding, say("Done.")]) as here:
         result = await here.runtime.run("Read the page.", principal=ANN)
-        assert result.status == status
-        jobs = await here.desk.list()
-        if status == "completed":
-            assert [job.taint for job in jobs] == [("read_page",)]
-            return
-        assert jobs == []
+        assert result.status == "pending"
+        assert await here.desk.list() == []
         (asked,) = await here.runtime.approvals.list("default", status="open")
         assert "2027-01-15 14:00:00+01:00 (Europe/Madrid), 2027-01-15 15:00:00" in asked.preview
-        assert "follow this instruction" in asked.preview
+        assert words in asked.preview
+        await here.runtime.resume(result.run_id, approvals={asked.call_id: True})
+        assert [job.taint for job in await here.desk.list()] == [("read_page",)]
 
 
 async def test_a_run_out_of_turn_asks_and_an_instruction_without_taint_does_not(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class CronTool:
             return failed(str(error), "invalid_arguments", own_words=True)
 
     async def assess(self, name: str, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        """Returns what a call would do. A person is asked about an instruction, or a removal, in a run that has read what
+        """Returns what a call would do. A person is asked about a new job, or a removal, in a run that has read what
         strangers wrote, and about every run out of turn."""
         try:
             return await self._judged(arguments, context)
@@ -118,8 +118,7 @@ class CronTool:
         match arguments["action"]:
             case "add":
                 job = self.jobs.check(_new_job(arguments, context))
-                is_doubtful = job.kind == "instruction" and bool(job.taint)
-                return Assessment(annotations=_ACTS if is_doubtful else _ADDS, preview=self._preview(job))
+                return Assessment(annotations=_ACTS if job.taint else _ADDS, preview=self._preview(job))
             case "remove" | "run" as action:
                 job = await self._job(arguments, context)
                 verb = "removes" if action == "remove" else "runs now"
