@@ -545,7 +545,7 @@ async def test_the_random_trees_would_notice_a_reviewer_with_more_than_the_copy(
 
 async def wrong_in_forest() -> list[str]:
     """Returns the goals that are missed."""
-    return [goal.name for goal in (await forest(50)).goals if goal.wrong]
+    return [goal.name for goal in (await forest(25)).goals if goal.wrong]
 
 
 @pytest.mark.proves("R002-72", "R002-73")
