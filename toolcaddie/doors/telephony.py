@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import StorageError
+from toolcaddie.doors.small_bodies import small_body
 from toolcaddie.parts import Parts
 from toolcaddie.registry import Registry
 from toolcaddie.sources.arranged import arrangement_of
@@ -64,7 +65,7 @@ class TelephonyDoor:
             return 405
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                body = await _body(receive)
+                body = await small_body(receive, MOST_BYTES)
         except TimeoutError:
             return 408
         if body is None:
@@ -97,18 +98,6 @@ def phones_of(settings: Settings, parts: Parts) -> Sequence[PhoneSource]:
         if part.type == TYPE and part.config.get("report_to")
     ]
     return [registry.make("source", TYPE, config, parts) for config in configs]
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """Returns the body, or a little more than `MOST_BYTES` of it; None: the client is gone."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        if not message.get("more_body") or len(body) > MOST_BYTES:
-            return bytes(body)
 
 
 def _form(body: bytes) -> Mapping[str, str] | None:

@@ -15,6 +15,7 @@ from toolcaddie.core.channels import ChannelReply, ChannelRequest
 from toolcaddie.core.errors import ProviderError, StorageError
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.inbox import PATH
+from toolcaddie.doors.small_bodies import small_body
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -71,7 +72,7 @@ class ChannelsDoor:
             return ChannelReply(status=413)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                body = await _body(receive)
+                body = await small_body(receive, MOST_BYTES)
         except TimeoutError:
             return ChannelReply(status=408)
         if body is None:
@@ -84,15 +85,3 @@ class ChannelsDoor:
             return ChannelReply(status=400)
         request = ChannelRequest(method=scope["method"], query=query, headers=headers, body=body)
         return await self._channels.receive(name, request) or ChannelReply(status=404)
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """Returns the body, or a little more than `MOST_BYTES` of it; None: the client is gone."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        if not message.get("more_body") or len(body) > MOST_BYTES:
-            return bytes(body)
