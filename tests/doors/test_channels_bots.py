@@ -63,14 +63,14 @@ async def test_the_bot_reads_what_was_said_before_until_a_new_conversation_begin
 
 async def test_an_answer_that_was_approved_with_a_button_comes_once(tmp_path: Path) -> None:
     script = [call("delete_client", {"name": "John"}), say("John is deleted."), say("Hello")]
-    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, _, __, provider):
+    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, _, bots, provider):
         server.write("Delete John", person=1)
         await server.answers(2)
         server.press("Approve", person=9)
         await server.answers(4)
         server.write("Hi", person=1)
         await server.answers(5)
-        await asyncio.sleep(1.2)  # the loop that continues runs looks each second
+        await bots.continuing.look()  # what else continues answered runs
     assert texts(server, 1)[1:] == ["John is deleted.", "Hello"]
     assert texts(server, 9)[1:] == ["Approved."]
     assert len(provider.requests) == 3
@@ -91,5 +91,5 @@ async def test_a_run_that_was_answered_in_the_inbox_goes_on_in_its_chat(tmp_path
             (question,) = await runtime.approvals.list("default", status="open", limit=10)
             await bots.talk.decide(question.id, approve=True, by=boss)
         await eventually(lambda: "Both are deleted." in texts(server, 1), seconds=15)
-        await asyncio.sleep(1.2)
+        await bots.continuing.look()
     assert texts(server, 1).count("Both are deleted.") == 1

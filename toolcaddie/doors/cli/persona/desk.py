@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from toolcaddie.app.build import existing_or_empty
-from toolcaddie.app.persona_files import stored_personas
+from toolcaddie.app.runtimes import persona_folders
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, PersonaFile, PersonaKey
@@ -74,7 +74,7 @@ def on_shelf(
 
     async def done() -> T:
         async with database(settings) as opened:
-            files = stored_personas(settings, opened.store)
+            files = StoredPersonas(opened.store, folders=persona_folders(settings))
             return await work(
                 Shelf(key=PersonaKey(tenant=tenant, bot=bot), files=files, chats=StoredChats(opened.store))
             )
