@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port

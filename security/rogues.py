@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import sys
 import zlib
@@ -33,6 +34,7 @@ def _whole(body: bytes, kind: str, *more: str) -> bytes:
     return _head(f"content-type: {kind}", f"content-length: {len(body)}", "connection: close", *more) + body
 
 
+@functools.cache
 def _bomb(window: int) -> bytes:
     """Returns 1 GB of zeros, compressed to 1 MB."""
     packer = zlib.compressobj(9, zlib.DEFLATED, window)
@@ -107,12 +109,11 @@ async def events() -> Pieces:
 
 # ---------------------------------------------------------------- answers at once
 
-_GZIP, _DEFLATE = _bomb(31), _bomb(15)
 _DEEP = b"[" * 200_000 + b"]" * 200_000
 
 _AT_ONCE: Mapping[str, Callable[[], bytes]] = {
-    "gzip_bomb": lambda: _whole(_GZIP, "text/plain", "content-encoding: gzip"),
-    "deflate_bomb": lambda: _whole(_DEFLATE, "application/json", "content-encoding: deflate"),
+    "gzip_bomb": lambda: _whole(_bomb(31), "text/plain", "content-encoding: gzip"),
+    "deflate_bomb": lambda: _whole(_bomb(15), "application/json", "content-encoding: deflate"),
     "deep_json": lambda: _whole(_DEEP, "application/json"),
     "wide_json": lambda: _whole(
         b"{" + b",".join(b'"k%d":0' % number for number in range(300_000)) + b"}", "application/json"
@@ -216,6 +217,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
+    _bomb(31), _bomb(15)  # packed before anybody asks, because it takes seconds
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
