@@ -35,7 +35,7 @@ def _whole(body: bytes, kind: str, *more: str) -> bytes:
 
 
 @functools.cache
-def _bomb(window: int) -> bytes:
+def bomb(window: int) -> bytes:
     """Returns 1 GB of zeros, compressed to 1 MB."""
     packer = zlib.compressobj(9, zlib.DEFLATED, window)
     block = bytes(_MEGABYTE)
@@ -112,8 +112,8 @@ async def events() -> Pieces:
 _DEEP = b"[" * 200_000 + b"]" * 200_000
 
 _AT_ONCE: Mapping[str, Callable[[], bytes]] = {
-    "gzip_bomb": lambda: _whole(_bomb(31), "text/plain", "content-encoding: gzip"),
-    "deflate_bomb": lambda: _whole(_bomb(15), "application/json", "content-encoding: deflate"),
+    "gzip_bomb": lambda: _whole(bomb(31), "text/plain", "content-encoding: gzip"),
+    "deflate_bomb": lambda: _whole(bomb(15), "application/json", "content-encoding: deflate"),
     "deep_json": lambda: _whole(_DEEP, "application/json"),
     "wide_json": lambda: _whole(
         b"{" + b",".join(b'"k%d":0' % number for number in range(300_000)) + b"}", "application/json"
@@ -217,7 +217,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    _bomb(31), _bomb(15)  # packed before anybody asks, because it takes seconds
+    bomb(31), bomb(15)  # packed before anybody asks, because it takes seconds
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from security.rogues import serve
+from security.rogues import bomb, serve
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.parts import Parts
 from toolcaddie.sources.mcp import mcp
@@ -45,6 +45,8 @@ async def listening(handler: Handler) -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("kind", ["deflate_bomb", "wide_json", "deep_json", "long_number"])
 async def test_a_hostile_answer_fails_the_call_at_once(kind: str) -> None:
+    if kind == "deflate_bomb":
+        bomb(15)  # packed before the time counts
     async with listening(serve) as port:
         started = time.perf_counter()
         result = await called(port, f"mcp_{kind}")
