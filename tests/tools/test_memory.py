@@ -17,6 +17,7 @@ from toolcaddie.core.errors import ConfigError, ProviderUnavailableError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.personas import Author, Fact, PersonaKey, Provenance, fact_line
 from toolcaddie.core.run import RunRequest, RunResult
+from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.personas.people import forget
@@ -25,15 +26,9 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
 from toolcaddie.testing.part_contracts import SOURCE, Subject, check_all
-from toolcaddie.tools.memory import Recall, library, memory, recall_of
+from toolcaddie.tools.memory import Library, MemorySource, Recall, memory
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def _reading_counts_as_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy elsewhere must not make reading seem expensive."""
-    monkeypatch.setattr(library, "CHEAP", 60.0)
 
 
 ANN = Principal(id="ann", bot="coach", channel="telegram")
@@ -124,11 +119,13 @@ def read_by_model(result: RunResult) -> str:
 
 @asynccontextmanager
 async def host(*, embedder: Any = None, **settings: Any) -> AsyncIterator[Host]:
-    """Yields a host with the source as its settings say."""
+    """Yields a host with the source. With settings, the source is made as they say."""
     store = MemoryStore()
     parts = Parts(store=store, personas=StoredPersonas(store), chats=StoredChats(store), embedder=embedder)
-    source = Registry().make("source", "memory", settings, parts)
-    made = Host(personas=StoredPersonas(store), chats=StoredChats(store), recall=recall_of(parts))
+    # A machine that is busy elsewhere must not make reading seem expensive.
+    library = Library(parts.personas, parts.chats, None if embedder is None else Prepared(embedder), cheap=60.0)
+    source = Registry().make("source", "memory", settings, parts) if settings else MemorySource(library)
+    made = Host(personas=StoredPersonas(store), chats=StoredChats(store), recall=Recall(library))
     made.runtime = Runtime(provider=ScriptedProvider(made.model), sources=[source], documents=store)
     async with made.runtime:
         yield made

@@ -41,8 +41,7 @@ MOST_QUERY = 2_000
 _MOST_BOTS = 64
 _MOST_BYTES = 1024 * 1024 * 1024
 """The size of all indexes together, from which on those that were not used for longest are dropped."""
-CHEAP = 0.01
-"""Seconds of reading below which it is done at every search."""
+_CHEAP = 0.01
 _SHARE = 20
 _VECTORS_AT_ONCE = 256
 """The largest number of chunks that get a vector of the embedder in one search."""
@@ -117,15 +116,23 @@ class _Held(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Library:
-    """Searches the memories of bots. It is used in one event loop at a time."""
+    """Searches the memories of bots. It is used in one event loop at a time. `cheap`: seconds of reading files and names below
+    which it is done at every search."""
 
     def __init__(
-        self, personas: PersonaFiles, chats: Chats, embedder: Prepared | None = None, *, weights: Weights = WEIGHTS
+        self,
+        personas: PersonaFiles,
+        chats: Chats,
+        embedder: Prepared | None = None,
+        *,
+        weights: Weights = WEIGHTS,
+        cheap: float = _CHEAP,
     ) -> None:
         self.personas = personas
         self.chats = chats
         self._embedder = embedder
         self._weights = weights
+        self._cheap = cheap
         self._clock: Callable[[], float] = time.monotonic
         self._held: Bounded[PersonaKey, _Held] = Bounded(_MOST_BOTS, Limit(_MOST_BYTES, lambda held: held.size))
 
@@ -171,7 +178,7 @@ class Library:
     async def _follow(self, key: PersonaKey, memory: _Memory) -> None:
         """Brings an index up to date."""
         began = self._clock()
-        if memory.took > CHEAP and began < memory.read_at + _SHARE * memory.took:
+        if memory.took > self._cheap and began < memory.read_at + _SHARE * memory.took:
             return
         spent = await self._follow_files(key, memory) + await self._follow_chats(key, memory)
         await aside(memory.index.settle)
