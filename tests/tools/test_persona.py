@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,13 +23,17 @@ from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.personas import Author, PersonaKey, read_fact
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.parts import Parts, Secrets
-from toolcaddie.personas import StoredPersonas
+from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
+from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.tools.memory import Library
+from toolcaddie.tools.memory.visibility import Reader
 from toolcaddie.tools.persona import persona
+from toolcaddie.tools.persona.archive import archive
 from toolcaddie.tools.persona.goals import open_goal, with_changes, with_goal, without_old
 
 pytestmark = pytest.mark.anyio
@@ -212,6 +218,81 @@ async def test_a_fact_that_is_mostly_secret_is_refused_and_the_answer_says_so(fa
         assert await host.text(LOG) == ""
     assert result.is_error
     assert "nothing was saved" in result.text
+
+
+async def stored_of(host: Desk, name: str, text: str) -> tuple[ToolResult, str]:
+    """Lets the bot write a text as its soul, vibe, goal, notes or outcome. Returns the result, and everything that is stored."""
+    arguments: dict[str, Any] = {
+        "goal": {"action": "add", "goal": text},
+        "notes": {"action": "update", "goal": "Greek", "notes": text},
+        "outcome": {"action": "complete", "goal": "Greek", "outcome": text},
+    }
+    await host.put("GOALS.md", "- [ ] Learn Greek\n")
+    match name:
+        case "content":
+            result = await host.call("update_soul", content=text)
+            for question in await host.runtime.approvals.list("default", status="open"):
+                await host.runtime.approvals.answer("default", question.id, approved=True, by=BOSS)
+                result = await host.call("update_soul", content=text)
+        case "vibe":
+            result = await host.call("update_identity", vibe=text)
+        case _:
+            result = await host.call("manage_goals", **arguments[name])
+    return result, "".join([await host.text(path) for path in ("SOUL.md", "IDENTITY.md", "GOALS.md")])
+
+
+PLACES = ["content", "vibe", "goal", "notes", "outcome"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("fact", "secret"), SECRETS)
+async def test_a_secret_is_redacted_in_soul_identity_and_goals_as_in_facts(place: str, fact: str, secret: str) -> None:
+    Secrets({"WIKI": "session_value_of_the_host"}).get("WIKI")
+    async with desk() as host:
+        result, stored = await stored_of(host, place, fact)
+    assert result.structured["status"] == "redacted"
+    assert "without the secrets of the call" in result.text
+    assert secret not in stored + result.text
+    assert "[redacted]" in stored
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("fact", NOTHING_BUT_SECRETS)
+async def test_what_is_mostly_secret_is_refused_in_soul_identity_and_goals_as_in_facts(place: str, fact: str) -> None:
+    async with desk() as host:
+        result, stored = await stored_of(host, place, fact)
+        assert not await host.runtime.approvals.list("default", status="open")
+    assert result.is_error
+    assert f"Refused: {place} is mostly a password, a key, a token or a phone number" in result.text
+    assert stored == "- [ ] Learn Greek\n"
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("fact", HARMLESS)
+async def test_dates_and_numbers_are_no_secrets_in_soul_identity_and_goals_either(place: str, fact: str) -> None:
+    async with desk() as host:
+        result, stored = await stored_of(host, place, fact)
+    assert result.structured["status"] == "changed"
+    assert fact in stored
+
+
+async def test_a_number_that_the_operator_wrote_into_a_file_stays_when_the_bot_changes_the_rest() -> None:
+    async with desk() as host:
+        await host.put("SOUL.md", "I listen.\nIn danger, call 1-800-273-8255.\nPassword:\n")
+        new = "I listen well.\nIn danger, call 1-800-273-8255.\nPassword:\nhunter2xyz\nCall Ann at 612 345 678.\n"
+        preview, result = await host.approved("update_soul", content=new)
+        stored = await host.text("SOUL.md")
+    assert stored.startswith("I listen well.\nIn danger, call 1-800-273-8255.\nPassword:")
+    assert "hunter2xyz" not in stored + preview + result.text
+    assert "612 345 678" not in stored + preview + result.text
+
+
+async def test_a_secret_between_invisible_characters_is_not_stored_beside_one_that_is_redacted() -> None:
+    async with desk() as host:
+        both = "The wifi password of the office is Sunshine123. The pass\u200bword: hunter2 is that of the shop."
+        family = "Ann \U0001f469\u200d\U0001f467 books travel with the card 4111 1111 1111 1111 of her company."
+        assert "Refused: fact" in (await host.call("save_memory", fact=both)).text
+        assert (await host.call("save_memory", fact=family)).structured == {"status": "redacted"}
 
 
 @pytest.mark.proves("R002-30")
@@ -407,10 +488,74 @@ async def test_the_last_ten_completed_goals_stay_and_older_ones_move_to_the_arch
             host.clock.now += 86_400
             await host.call("manage_goals", action="add", goal=f"Goal {number:02}", notes=f"note {number:02}")
             await host.call("manage_goals", action="complete", goal=f"Goal {number:02}", outcome="fine")
-        goals, archive = await host.text("GOALS.md"), await host.text("notes/goals-archive.md")
+        goals, archive = await host.text("GOALS.md"), await host.text("notes/goals-archive-2026-05.md")
     assert re.findall(r"\[x\] Goal (\d+)", goals) == [f"{number:02}" for number in range(4, 14)]
     assert re.findall(r"\[x\] Goal (\d+)", archive) == ["00", "01", "02", "03"]
     assert re.findall(r"notes: note (\d+)", archive) == ["00", "01", "02", "03"]
+
+
+async def test_an_archive_that_is_full_is_followed_by_another_and_each_month_has_its_own() -> None:
+    line = "- [x] Old walnut, é\n"
+    full = line * (262_144 // len(line.encode()))
+    outcomes = {0: "pomegranate", 2: "kumquat"}
+    async with desk() as host:
+        await host.put("notes/goals-archive-2026-05.md", full)
+        for number in range(13):
+            host.clock.now += 40 * 86_400 if number == 12 else 0
+            await host.call("manage_goals", action="add", goal=f"Goal {number:02}")
+            outcome = outcomes.get(number, "fine")
+            await host.call("manage_goals", action="complete", goal=f"Goal {number:02}", outcome=outcome)
+        archives = {file.path: file.text for file in await host.personas.paths(COACH, "notes/")}
+        goals = await host.text("GOALS.md")
+        library = Library(host.personas, StoredChats(MemoryStore()), cheap=60.0)
+        reader = Reader(who="default/ann", chat="")
+        paths = []
+        for word in ("walnut", "pomegranate", "kumquat"):
+            answer = await library.search(COACH, word, reader, most=1, least=0.5)
+            paths += [match.chunk.path for match in answer.matches]
+    first, second, june = (f"notes/goals-archive-2026-{end}.md" for end in ("05", "05-2", "06"))
+    assert set(archives) == {first, second, june}
+    assert archives[first] == full
+    assert re.findall(r"Goal (\d+)", archives[second]) == ["00", "01"]
+    assert re.findall(r"Goal (\d+)", archives[june]) == ["02"]
+    assert re.findall(r"Goal (\d+)", goals) == [f"{number:02}" for number in range(3, 13)]
+    assert paths == [first, second, june]
+
+
+async def test_goals_that_are_alike_are_all_archived() -> None:
+    async with desk() as host:
+        for _ in range(13):
+            await host.call("manage_goals", action="add", goal="Water the plants")
+            await host.call("manage_goals", action="complete", goal="Water the plants", outcome="fine")
+        archive, goals = await host.text("notes/goals-archive-2026-05.md"), await host.text("GOALS.md")
+    assert (archive.count("Water the plants"), goals.count("Water the plants")) == (3, 10)
+
+
+async def test_goals_of_many_calls_at_once_are_archived_once() -> None:
+    async with desk() as host:
+        names = [f"Goal {number:02}" for number in range(30)]
+        await host.put("GOALS.md", "".join(f"- [ ] {name}\n" for name in names))
+        await asyncio.gather(*(host.call("manage_goals", action="complete", goal=name) for name in names))
+        archive, goals = await host.text("notes/goals-archive-2026-05.md"), await host.text("GOALS.md")
+    assert len(re.findall(r"- \[x\] Goal", goals)) == 10
+    assert sorted(re.findall(r"Goal \d+", archive + goals)) == names
+
+
+async def test_writers_at_once_archive_the_goals_of_a_version_once_over_several_files(tmp_path: Path) -> None:
+    blocks = [f"- [x] Goal {number}\n  - outcome: {'x' * 9_000}\n" for number in range(40)]
+    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+        files = StoredPersonas(database.store)
+        add = partial(archive, files, COACH, month="2026-05", author=Author(who="default/ann"))
+        for version, block in enumerate(blocks):
+            await asyncio.gather(*(add(block, version=version) for _ in range(3)))
+        texts = [file.text for file in await files.paths(COACH, "notes/")]
+        await files.delete(COACH, "notes/goals-archive-2026-05.md", author=Author(who="default/ann"))
+        await add("- [x] Goal 40\n", version=40)
+        again = await files.read(COACH, "notes/goals-archive-2026-05.md")
+    assert len(texts) == 2
+    assert sorted(map(int, re.findall(r"Goal (\d+)", "".join(texts)))) == [*range(40)]
+    assert again is not None
+    assert again.text == "- [x] Goal 40\n"
 
 
 LINES = st.lists(

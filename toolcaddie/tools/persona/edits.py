@@ -6,37 +6,55 @@ on a file that others have changed meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec import Struct
 
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import GOALS, IDENTITY, SOUL
 from toolcaddie.tools.persona.facts import one_line
 from toolcaddie.tools.persona.goals import open_goal, with_changes, with_goal
 from toolcaddie.tools.persona.identity import with_fields
+from toolcaddie.tools.persona.secrets import storable
 
-Edit = Callable[[str], str]
-"""Takes the text of a file and returns the new one. Raises `RequestError` if the change cannot be made."""
+FILE_OF: Mapping[str, str] = {"update_soul": SOUL, "update_identity": IDENTITY, "manage_goals": GOALS}
+"""The file that each tool changes."""
 
-_FIELDS = ("status", "priority", "notes", "outcome")
+_STATES = ("status", "priority")
+_TEXTS = ("notes", "outcome")
 _DEFAULTS: dict[str, str] = {"status": "pending", "priority": "medium"}
 
 
-def edit_of(name: str, arguments: Mapping[str, Any], *, today: str) -> tuple[str, Edit]:
-    """Returns the file that a call changes, and the change."""
-    if name == "update_soul":
-        return SOUL, lambda old: _soul(arguments["content"])
-    if name == "update_identity":
-        return IDENTITY, lambda old: _identity(old, arguments)
-    return GOALS, lambda old: _goals(old, arguments, today)
+class Edited(Struct, frozen=True, kw_only=True):
+    """A file after a change."""
+
+    text: str
+    is_redacted: bool
+    """True if secrets of the call are not in it."""
 
 
-def changed_text(path: str, before: str, edit: Edit) -> str:
-    """Returns the new text of a file. Raises `RequestError` if nothing changes."""
-    after = edit(before)
+def edited(name: str, arguments: Mapping[str, Any], before: str, *, today: str) -> Edited:
+    """Returns the file of a tool after a call. Raises `RequestError` if the change cannot be made, or if nothing changes."""
+    safe = {**arguments, **_without_secrets(name, arguments, before)}
+    match name:
+        case "update_soul":
+            after = _soul(safe["content"])
+        case "update_identity":
+            after = _identity(before, safe)
+        case _:
+            after = _goals(before, safe, today)
     if after == before:
-        raise RequestError(f"nothing would change in {path}")
-    return after
+        raise RequestError(f"nothing would change in {FILE_OF[name]}")
+    return Edited(text=after, is_redacted=safe != dict(arguments))
+
+
+def _without_secrets(name: str, arguments: Mapping[str, Any], before: str) -> Mapping[str, str]:
+    """Returns the texts of a call that are stored. A goal that is only looked for is none of them."""
+    texts = {"update_soul": ("content",), "update_identity": ("name", "emoji", "vibe")}.get(name, _TEXTS)
+    if arguments.get("action") == "add":
+        texts = ("goal", *texts)
+    return {text: storable(arguments[text], param=text, before=before) for text in texts if arguments.get(text)}
 
 
 def _soul(content: str) -> str:
@@ -57,7 +75,7 @@ def _goals(old: str, arguments: Mapping[str, Any], today: str) -> str:
     action, goal = arguments["action"], one_line(arguments.get("goal") or "")
     if not goal:
         raise RequestError(f"action {action} needs `goal`, the text of the goal or a part of it", param="goal")
-    given = _given(arguments, _FIELDS)
+    given = _given(arguments, (*_STATES, *_TEXTS))
     if action == "add":
         return with_goal(old, goal, _DEFAULTS | given)
     if action == "update" and not given:

@@ -9,23 +9,17 @@ from collections.abc import Iterable
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import PersonaFile, Provenance, read_fact
 from toolcaddie.core.run import RunContext
-from toolcaddie.tools.persona.secrets import is_hidden, is_mostly_secret, without_secrets
+from toolcaddie.tools.persona.secrets import storable
 
 _LONGEST_LINE = 12_000
 """The number of characters of a line that can be a fact. Longer ones come from nowhere here."""
 
 
-def storable(fact: str) -> str:
+def safe_fact(fact: str) -> str:
     """Returns a fact as it may be stored, on one line. Raises `RequestError` if it is empty or mostly secret."""
-    plain = one_line(fact)
-    if not plain:
+    if not one_line(fact):
         raise RequestError("Refused: the fact is empty, and nothing was saved.", param="fact")
-    text = one_line(without_secrets(fact))
-    if is_hidden(fact) or (text != plain and is_mostly_secret(text)):
-        raise RequestError(
-            "Refused: this is mostly a password, a key, a token or a phone number, and nothing was saved.", param="fact"
-        )
-    return text
+    return one_line(storable(fact, param="fact"))
 
 
 def one_line(text: str) -> str:

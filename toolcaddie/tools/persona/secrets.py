@@ -1,11 +1,13 @@
-"""Removes from a fact what must not be remembered: credentials, keys, tokens, card and phone numbers."""
+"""Removes from a text what must not be remembered: credentials, keys, tokens, card and phone numbers."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
 
 from toolcaddie.audit.redact import redact_text
+from toolcaddie.core.errors import RequestError
 from toolcaddie.guards.known_secrets import REDACTED
 
 _NAMED = re.compile(
@@ -48,8 +50,29 @@ _EMPTY_WORDS = frozenset(
 _LEAST_WORDS = 3
 
 
-def without_secrets(text: str) -> str:
-    """Returns a fact without secrets."""
+def storable(text: str, *, param: str, before: str = "") -> str:
+    """Returns a text as a bot may store it: without secrets. A line with a secret that stands in `before` too, the text of the
+    file so far, is left as it is: an operator put it there, such as the number of a helpline.
+
+    Raises `RequestError` if the text is mostly secret. `param`: the argument of the text, for the error.
+    """
+    present = frozenset(before.split("\n"))
+    parts = [
+        (is_old, "\n".join(lines))
+        for is_old, lines in groupby(text.split("\n"), lambda line: line in present and _without_secrets(line) != line)
+    ]
+    cleaned = [part if is_old else _without_secrets(part) for is_old, part in parts]
+    new = "\n".join(part for (is_old, _), part in zip(parts, cleaned, strict=True) if not is_old)
+    clean = "\n".join(cleaned)
+    if _hides_secret(new) or (clean != text and _is_mostly_secret(clean)):
+        raise RequestError(
+            f"Refused: {param} is mostly a password, a key, a token or a phone number, and nothing was saved.",
+            param=param,
+        )
+    return clean
+
+
+def _without_secrets(text: str) -> str:
     text = _SHORTENED.sub(REDACTED, redact_text(text))
     text = _RANDOM.sub(REDACTED, _NAMED.sub(_without_value, text))
     text = _CARD.sub(lambda match: REDACTED if _is_card(match[0]) else match[0], text)
@@ -57,14 +80,14 @@ def without_secrets(text: str) -> str:
     return _PHONE.sub(_without_phone, text)
 
 
-def is_hidden(text: str) -> bool:
+def _hides_secret(clean: str) -> bool:
     """Returns True if a text has a secret that only a reader who ignores invisible characters and widths would see."""
-    folded = "".join(each for each in unicodedata.normalize("NFKC", text) if unicodedata.category(each) != "Cf")
-    return folded != text and without_secrets(text) == text and without_secrets(folded) != folded
+    folded = "".join(each for each in unicodedata.normalize("NFKC", clean) if unicodedata.category(each) != "Cf")
+    return folded != clean and _without_secrets(folded) != folded
 
 
-def is_mostly_secret(redacted: str) -> bool:
-    """Returns True if too little is left of a fact to be worth remembering."""
+def _is_mostly_secret(redacted: str) -> bool:
+    """Returns True if too little is left of a text to be worth remembering."""
     words = {word.lower() for word in _WORD.findall(redacted.replace(REDACTED, " "))}
     return len(words - _EMPTY_WORDS) < _LEAST_WORDS
 

@@ -25,8 +25,9 @@ from toolcaddie.parts import Parts
 from toolcaddie.ports import PersonaFiles
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.tools.files.diffs import unified
-from toolcaddie.tools.persona.edits import changed_text, edit_of
-from toolcaddie.tools.persona.facts import is_known, one_line, origin_of, storable, with_line
+from toolcaddie.tools.persona.archive import archive
+from toolcaddie.tools.persona.edits import FILE_OF, edited
+from toolcaddie.tools.persona.facts import is_known, one_line, origin_of, safe_fact, with_line
 from toolcaddie.tools.persona.goals import goals_of, without_old
 from toolcaddie.util.zones import close_zones, machine_zone, zone_of
 
@@ -35,7 +36,6 @@ BOT_ID = "_botId"
 
 _ATTEMPTS = 50
 """The largest number of times that a change is repeated because others changed the file meanwhile."""
-_ARCHIVE = "notes/goals-archive.md"
 _SOME_DAY = "(the day)"
 """Stands for the date in a preview. An approval counts as long as the preview stays the same, so also on the next day."""
 _CATEGORY = Category(
@@ -78,7 +78,7 @@ class PersonaTools:
     ) -> ToolResult:
         """Remember a fact about the person for later conversations. Never save passwords, keys or phone numbers."""
         try:
-            text, origin, now = storable(fact), origin_of(context), self._now()
+            text, origin, now = safe_fact(fact), origin_of(context), self._now()
             line = fact_line(Fact(time=f"{now:%H:%M}", text=text, provenance=origin))
             files, key = self._files(), _key(context)
             days = [f"{LOGS}{now - timedelta(days=day):%Y-%m-%d}.md" for day in range(self.known_days)]
@@ -137,43 +137,33 @@ class PersonaTools:
         asked = ToolAnnotations(read_only=False, destructive=True, open_world=False)
         try:
             if name == "save_memory":
-                preview = f"remembers, as tainted: {storable(arguments['fact'])}"
+                preview = f"remembers, as tainted: {safe_fact(arguments['fact'])}"
                 return Assessment(annotations=asked, preview=preview)
-            path, edit = edit_of(name, arguments, today=_SOME_DAY)
+            path = FILE_OF[name]
             file = await self._files().read(_key(context), path)
             before = "" if file is None else file.text
-            after = changed_text(path, before, edit)
+            after = edited(name, arguments, before, today=_SOME_DAY).text
             preview = unified(path, None if file is None else before.encode(), after.encode())
             return Assessment(annotations=asked, preview=preview)
         except RequestError as error:
             return Assessment(refusal=str(error))
 
     async def _edited(self, name: str, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        path, now = FILE_OF[name], self._now()
         try:
-            path, edit = edit_of(name, arguments, today=f"{self._now():%Y-%m-%d}")
             files, key = self._files(), _key(context)
             for _ in range(_ATTEMPTS):
                 file = await files.read(key, path)
-                after = changed_text(path, "" if file is None else file.text, edit)
-                after, old_goals = without_old(after) if path == GOALS else (after, "")
+                change = edited(name, arguments, "" if file is None else file.text, today=f"{now:%Y-%m-%d}")
+                after, old_goals = without_old(change.text) if path == GOALS else (change.text, "")
                 if old_goals:
-                    await self._archive(files, key, old_goals, context)
+                    version, month = _version(file), f"{now:%Y-%m}"
+                    await archive(files, key, old_goals, version=version, month=month, author=_author(context))
                 if await files.write(key, path, after, author=_author(context), expected=_version(file)):
-                    return ToolResult(content=f"Changed {path}. The version before is kept.")
+                    return _changed(path, is_redacted=change.is_redacted)
             return failed(f"others change {path} all the time; try again")
         except RequestError as error:
             return failed(str(error), own_words=True)
-
-    async def _archive(self, files: PersonaFiles, key: PersonaKey, goals: str, context: RunContext) -> None:
-        """Adds completed goals to the archive, unless an earlier attempt did."""
-        for _ in range(_ATTEMPTS):
-            file = await files.read(key, _ARCHIVE)
-            before = "" if file is None else file.text
-            if goals in before or await files.write(
-                key, _ARCHIVE, before + goals, author=_author(context), expected=_version(file)
-            ):
-                return
-        raise RequestError(f"others change {_ARCHIVE} all the time; try again")
 
     def _files(self) -> PersonaFiles:
         if self.parts.personas is None:
@@ -188,6 +178,14 @@ def _saved(fact: str, text: str) -> ToolResult:
     if text == one_line(fact):
         return ToolResult(content="Saved.", structured={"status": "saved"})
     return ToolResult(content=f"Saved without its secrets: {text}", structured={"status": "redacted"})
+
+
+def _changed(path: str, *, is_redacted: bool) -> ToolResult:
+    how = " without the secrets of the call" if is_redacted else ""
+    status = "redacted" if is_redacted else "changed"
+    return ToolResult(
+        content=f"Changed {path}{how}. The version before is kept.", structured={"path": path, "status": status}
+    )
 
 
 def _key(context: RunContext) -> PersonaKey:
