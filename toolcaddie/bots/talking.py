@@ -13,7 +13,7 @@ from toolcaddie.bots.waiting import Waiting
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork, ChatTurn
 from toolcaddie.core.control import Principal
-from toolcaddie.core.run import RunResult
+from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.ports import Chats
 from toolcaddie.runtime import Runtime
 
@@ -37,11 +37,16 @@ class Talk:
         """Answers a message in a run that is stored from its first step."""
         return await self._answered(work, durable=True)
 
-    async def _answered(self, work: BotWork, *, durable: bool) -> BotAnswer:
+    async def request(self, work: BotWork, *, durable: bool = False) -> RunRequest:
+        """Returns the request of the run that answers a message, with the chat so far and what the bot remembers. Whoever runs it
+        calls `ended`. `durable`: the run is stored from its first step."""
         self.runtime.identified(work.principal)
         key = chat_key(work)
         history = history_of(await self.chats.turns(key, after=-READ) if work.chat else ())
-        request = request_of(work, history, await self.recall(work), durable=durable)
+        return request_of(work, history, await self.recall(work), durable=durable)
+
+    async def _answered(self, work: BotWork, *, durable: bool) -> BotAnswer:
+        request = await self.request(work, durable=durable)
         return await self.ended(work, await self.runtime.run(request))
 
     async def questions(self, run_id: str) -> Sequence[Approval]:

@@ -11,6 +11,7 @@ import click
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.cli.conversations import keep_resumed
 from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option
@@ -43,6 +44,7 @@ def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None
         runner.run(settle_lost_runs(parts.database))
         _check_tools(run_id, runner.run(parts.runtime.questions(run_id)), parts.runtime.source.snapshot())
         result = finish(runner, parts, parts.runtime.resume_stream(run_id), steps, questions_of(as_json=as_json))
+        runner.run(keep_resumed(parts, result))
         degraded = parts.runtime.degraded
     print_result(result, steps.progress, degraded, as_json=as_json, live=live)
 
