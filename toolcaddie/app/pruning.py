@@ -1,4 +1,4 @@
-"""Removes old runs while `toolcaddie serve` serves requests."""
+"""Removes old runs, and the chats of old sessions between bots, while `toolcaddie serve` serves requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 
 from toolcaddie.app.settings import StorageSettings, age_seconds
 from toolcaddie.core.errors import StorageError
+from toolcaddie.personas import StoredChats
 from toolcaddie.storage.database import Database
+from toolcaddie.tools.team.pruning import prune_sessions
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -24,7 +26,7 @@ _PAUSE = 0.05
 
 @asynccontextmanager
 async def pruned(database: Database, settings: StorageSettings) -> AsyncIterator[None]:
-    """Removes runs older than `settings.keep` within the block: at once, and then every hour."""
+    """Removes runs and chats of sessions older than `settings.keep` within the block: at once, and then every hour."""
     older_than = age_seconds(settings.keep)
     if older_than is None:
         yield
@@ -38,13 +40,15 @@ async def pruned(database: Database, settings: StorageSettings) -> AsyncIterator
 
 
 async def _prune_hourly(database: Database, older_than: float) -> None:
-    """Removes runs older than `older_than` seconds, at once and then every hour, until it is cancelled. A failure is logged."""
+    """Removes what is older than `older_than` seconds, at once and every hour, until it is cancelled. A failure is logged."""
     while True:
         try:
             removed = await database.retention.prune(older_than, by=BY_SERVE, pause=_PAUSE)
-        except StorageError as error:
-            log.warning("not_pruned", error=str(error))
-        else:
             if removed.runs:
                 log.info("pruned", runs=removed.runs, rows=removed.events, documents=removed.documents)
+            chats = await prune_sessions(database.store, StoredChats(database.store), older_than=older_than)
+            if chats:
+                log.info("sessions_pruned", chats=chats)
+        except StorageError as error:
+            log.warning("not_pruned", error=str(error))
         await asyncio.sleep(_EVERY)

@@ -1,4 +1,4 @@
-"""`toolcaddie db`: shows the contents of the database, and removes old runs."""
+"""`toolcaddie db`: shows the contents of the database, and removes old runs and sessions of bots."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.personas import StoredChats
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned, Statistics
+from toolcaddie.tools.team.pruning import old_session_chats, prune_sessions
 from toolcaddie.util.user import user_name
 
 T = TypeVar("T")
@@ -73,29 +75,36 @@ def stats(common: Common, database_url: str | None, as_json: bool) -> None:
 def prune(
     common: Common, older_than: str, dry_run: bool, shrink: bool, database_url: str | None, as_json: bool
 ) -> None:
-    """Remove old runs with their trail, and documents that have expired.
+    """Remove old runs with their trail, chats of old sessions between bots, and documents that have expired.
 
-    Runs that are in progress or wait for an approval are kept. Each removal is recorded with runs, time and user.
+    Runs that are in progress or wait for an approval are kept, and so are chats of people. Each removal of runs is recorded with
+    runs, time and user.
     """
     seconds = _seconds(older_than)
 
-    async def removal(database: Database) -> Pruned:
+    async def removal(database: Database) -> tuple[Pruned, int]:
+        store, chats = database.store, StoredChats(database.store)
         if dry_run:
-            return await database.retention.prunable(seconds)
+            old = await old_session_chats(store, chats, older_than=seconds)
+            return await database.retention.prunable(seconds), len(old)
         report = await database.retention.prune(seconds, by=f"{user_name()}: toolcaddie db prune", batch=_BATCH)
+        sessions = await prune_sessions(store, chats, older_than=seconds)
         if shrink:
             await database.shrink()
-        return report
+        return report, sessions
 
-    report = _with_database(common, database_url, removal)
+    report, sessions = _with_database(common, database_url, removal)
     if as_json:
-        print_json({"dry_run": dry_run, "runs": report.runs, "rows": report.events, "documents": report.documents})
+        counts = {"runs": report.runs, "rows": report.events, "documents": report.documents, "session_chats": sessions}
+        print_json({"dry_run": dry_run, **counts})
         return
     verb = "would remove" if dry_run else "removed"
     echo(
         f"{verb} {counted(report.runs, 'run')} ({counted(report.events, 'row')} of the trail) and "
         f"{counted(report.documents, 'expired document')}"
     )
+    if sessions:
+        echo(f"{verb} {counted(sessions, 'chat')} of sessions between bots")
 
 
 def _seconds(age: str) -> float:

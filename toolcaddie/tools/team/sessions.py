@@ -7,6 +7,7 @@ the count begins again. A pair that has not talked for the life of a session is 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -19,6 +20,9 @@ from toolcaddie.ports import Store
 from toolcaddie.tools.team.settings import TeamSettings
 
 _KIND = "team-pair"
+_CHATS = "session:"
+"""Beginning of the names of chats of sessions."""
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 _TRIES = 8
 """The largest number of times that a write is repeated because another call wrote at the same moment."""
 
@@ -112,6 +116,30 @@ class Sessions:
         ttl = max(self._settings.session_ttl, self._settings.cooldown) + self._settings.step_timeout
         document = msgspec.json.encode(pair)
         return await self._store.compare_and_set(_KIND, _key(asker, target), document, expected=expected, ttl=ttl)
+
+
+async def open_sessions(store: Store) -> frozenset[str]:
+    """Returns the sessions of all pairs that may be continued, and perhaps some that have ended by themselves a moment ago."""
+    sessions: set[str] = set()
+    cursor: str | None = None
+    while True:
+        page = await store.scan(_KIND, cursor=cursor)
+        sessions.update(msgspec.json.decode(document.value, type=_Pair).session for document in page.documents)
+        cursor = page.cursor
+        if cursor is None:
+            return frozenset(sessions)
+
+
+def session_chat(session: str) -> str:
+    """Returns the name of the chat of a session."""
+    return f"{_CHATS}{session}"
+
+
+def session_of(chat: str, bot: str) -> str:
+    """Returns the session of which this is the chat with a bot; empty: it is another chat."""
+    session = chat.removeprefix(_CHATS)
+    is_session = session != chat and target_of(session) == bot and _DIGEST.fullmatch(session.rpartition("-")[2])
+    return session if is_session else ""
 
 
 def target_of(session: str) -> str:

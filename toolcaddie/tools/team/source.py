@@ -19,7 +19,7 @@ from toolcaddie.parts import Parts
 from toolcaddie.ports import BotRunner, Messenger
 from toolcaddie.tools.team.asking import asked_bot, own_bot, result_of, tools_of, work_id, work_of
 from toolcaddie.tools.team.definitions import CATEGORY, COLLABORATE, DELEGATE, collaborate_tool, delegate_tool
-from toolcaddie.tools.team.sessions import Sessions, target_of
+from toolcaddie.tools.team.sessions import Sessions, session_chat, target_of
 from toolcaddie.tools.team.settings import TeamSettings
 
 _READS = ToolAnnotations(read_only=True, open_world=False)
@@ -155,7 +155,7 @@ class TeamSource:
         try:
             if group is not None:
                 await group.post(f"@{target} {message}", key=f"{work.id}/asked", sender=own_bot(context))
-            answer = await self._bots.answer(replace(work, chat=_chat(entered.session)))
+            answer = await self._bots.answer(replace(work, chat=session_chat(entered.session)))
             if group is not None and answer.status == "completed":
                 await group.post(answer.text, key=f"{work.id}/reply", sender=target)
         finally:
@@ -166,7 +166,9 @@ class TeamSource:
     async def _ended(self, session: str, context: RunContext, sessions: Sessions) -> ToolResult:
         target = await sessions.end(context.principal, session)
         if self._parts.chats is not None:
-            await self._parts.chats.delete(ChatKey(tenant=context.principal.tenant, bot=target, chat=_chat(session)))
+            await self._parts.chats.delete(
+                ChatKey(tenant=context.principal.tenant, bot=target, chat=session_chat(session))
+            )
         return ToolResult(content=f"the session with {target} is over")
 
     def _passed_on(self, context: RunContext) -> tuple[str, ...]:
@@ -200,10 +202,6 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
     if not value:
         raise RequestError(f"{name} is missing", param=name)
     return value
-
-
-def _chat(session: str) -> str:
-    return f"session:{session}"
 
 
 def _note(session: str, number: int, most: int) -> str:
