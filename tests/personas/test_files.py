@@ -11,7 +11,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, PersonaKey
 from toolcaddie.personas import StoredPersonas
 from toolcaddie.personas.folders import import_content, read_folder, write_folder
-from toolcaddie.storage.database import Database
+from toolcaddie.ports import Store
 from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -21,8 +21,8 @@ ANN = Author(who="default/ann", run_id="run_1", taint=("read_page",))
 
 
 @pytest.fixture
-def files() -> StoredPersonas:
-    return StoredPersonas(MemoryStore(), clock=lambda: 7.0)
+def files(store: Store) -> StoredPersonas:
+    return StoredPersonas(store, clock=lambda: 7.0)
 
 
 async def test_each_write_is_a_version_with_its_author_and_ten_former_ones_stay(files: StoredPersonas) -> None:
@@ -41,21 +41,19 @@ async def test_who_has_read_an_old_version_writes_nothing(files: StoredPersonas)
     assert (await files.read_many(COACH, ["SOUL.md", "GOALS.md"]))["SOUL.md"].text == "one"
 
 
-async def test_of_many_writers_in_two_processes_none_is_lost(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/data.sqlite"
-    async with Database(url) as one, Database(url) as other:
-        desks = [StoredPersonas(one.store), StoredPersonas(other.store)]
+async def test_of_many_writers_in_two_processes_none_is_lost(stores: tuple[Store, Store]) -> None:
+    desks = [*map(StoredPersonas, stores)]
 
-        async def add(number: int) -> None:
-            files = desks[number % 2]
-            while True:
-                old = await files.read(COACH, "GOALS.md")
-                text, version = ("", 0) if old is None else (old.text, old.version)
-                if await files.write(COACH, "GOALS.md", f"{text}{number}\n", author=ANN, expected=version):
-                    return
+    async def add(number: int) -> None:
+        files = desks[number % 2]
+        while True:
+            old = await files.read(COACH, "GOALS.md")
+            text, version = ("", 0) if old is None else (old.text, old.version)
+            if await files.write(COACH, "GOALS.md", f"{text}{number}\n", author=ANN, expected=version):
+                return
 
-        await asyncio.gather(*map(add, range(20)))
-        file = await desks[0].read(COACH, "GOALS.md")
+    await asyncio.gather(*map(add, range(20)))
+    file = await desks[0].read(COACH, "GOALS.md")
     assert file is not None
     assert sorted(map(int, file.text.split())) == [*range(20)]
     assert file.version == 20
@@ -78,7 +76,8 @@ async def test_of_many_writers_in_two_processes_none_is_lost(tmp_path: Path) -> 
         *("notes/a\x00.md", "notes/a\u202e.md", "notes/a\\b.md", f"notes/{'a' * 300}.md"),
     ],
 )
-async def test_a_path_that_no_persona_has_is_refused(files: StoredPersonas, path: str) -> None:
+async def test_a_path_that_no_persona_has_is_refused(path: str) -> None:
+    files = StoredPersonas(MemoryStore())
     for work in (
         lambda: files.read(COACH, path),
         lambda: files.versions(COACH, path),
@@ -89,7 +88,8 @@ async def test_a_path_that_no_persona_has_is_refused(files: StoredPersonas, path
             await work()
 
 
-async def test_a_text_that_is_too_long_or_cannot_be_stored_is_refused(files: StoredPersonas) -> None:
+async def test_a_text_that_is_too_long_or_cannot_be_stored_is_refused() -> None:
+    files = StoredPersonas(MemoryStore())
     for text, problem in (("é" * 131_073, "at most 262,144"), ("\ud800", "half of a surrogate pair")):
         with pytest.raises(RequestError, match=problem):
             await files.write(COACH, "SOUL.md", text, author=ANN, expected=None)
@@ -112,31 +112,33 @@ async def test_a_deleted_file_can_be_put_back_and_a_forgotten_one_cannot(files: 
     assert await files.versions(COACH, "SOUL.md") == []
 
 
-async def test_the_folder_of_a_bot_is_read_once(tmp_path: Path) -> None:
-    (tmp_path / "SOUL.md").write_text("from the folder")
-    store = MemoryStore()
-    files = StoredPersonas(store, folders={"coach": tmp_path})
+async def test_the_folder_of_a_bot_is_read_once(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "coach"
+    folder.mkdir()
+    (folder / "SOUL.md").write_text("from the folder")
+    files = StoredPersonas(store, folders={"coach": folder})
     assert [file.text for file in await files.paths(COACH)] == ["from the folder"]
-    (tmp_path / "SOUL.md").write_text("edited later")
+    (folder / "SOUL.md").write_text("edited later")
     await files.delete(COACH, "SOUL.md", author=ANN, forget=True)
-    assert await StoredPersonas(store, folders={"coach": tmp_path}).paths(COACH) == []
+    assert await StoredPersonas(store, folders={"coach": folder}).paths(COACH) == []
 
 
 async def test_a_folder_goes_out_and_comes_in_and_neither_side_is_overwritten(
     files: StoredPersonas, tmp_path: Path
 ) -> None:
+    folder = tmp_path / "coach"
     for path, text in (("SOUL.md", "soul\r\n"), ("notes/a/b.md", "note")):
         await files.write(COACH, path, text, author=ANN, expected=0)
-    assert write_folder(tmp_path, await files.paths(COACH)).written == ("SOUL.md", "notes/a/b.md")
-    assert (tmp_path / "SOUL.md").read_bytes() == b"soul\r\n"
-    (tmp_path / "notes/a/b.md").write_text("edited")
-    (tmp_path / "notes/new.md").write_text("new")
+    assert write_folder(folder, await files.paths(COACH)).written == ("SOUL.md", "notes/a/b.md")
+    assert (folder / "SOUL.md").read_bytes() == b"soul\r\n"
+    (folder / "notes/a/b.md").write_text("edited")
+    (folder / "notes/new.md").write_text("new")
     await files.write(COACH, "SOUL.md", "changed", author=ANN, expected=1)
-    (tmp_path / "SOUL.md").write_text("edited too")
-    first = await import_content(files, COACH, read_folder(tmp_path), author=ANN)
+    (folder / "SOUL.md").write_text("edited too")
+    first = await import_content(files, COACH, read_folder(folder), author=ANN)
     assert (first.written, first.changed) == (("notes/a/b.md", "notes/new.md"), ("SOUL.md",))
-    assert write_folder(tmp_path, await files.paths(COACH)).changed == ("SOUL.md",)
-    second = await import_content(files, COACH, read_folder(tmp_path), author=ANN, overwrite=True)
+    assert write_folder(folder, await files.paths(COACH)).changed == ("SOUL.md",)
+    second = await import_content(files, COACH, read_folder(folder), author=ANN, overwrite=True)
     assert (second.written, second.unchanged) == (("SOUL.md",), ("notes/a/b.md", "notes/new.md"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from toolcaddie.core.bots import ChatKey, ChatTurn
@@ -9,6 +11,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, PersonaKey
 from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.personas.people import forget, person_data
+from toolcaddie.ports import Store
 from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -21,17 +24,12 @@ ANN = Author(who="default/ann")
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def files(store: MemoryStore) -> StoredPersonas:
+def files(store: Store) -> StoredPersonas:
     return StoredPersonas(store)
 
 
 @pytest.fixture
-def chats(store: MemoryStore) -> StoredChats:
+def chats(store: Store) -> StoredChats:
     return StoredChats(store)
 
 
@@ -41,6 +39,10 @@ def chat(name: str) -> ChatKey:
 
 def said(who: str, text: str) -> ChatTurn:
     return ChatTurn(role="assistant" if who == "coach" else "user", text=text, at=0.0, who=who)
+
+
+def turn_of(who: str, text: str, key: str) -> ChatTurn:
+    return ChatTurn(role="user", text=text, at=0.0, who=who, key=key)
 
 
 async def test_facts_go_from_all_versions_and_others_stay(files: StoredPersonas, chats: StoredChats) -> None:
@@ -95,9 +97,34 @@ async def test_of_a_group_the_messages_with_their_answers_go_and_a_summary_of_th
     ]
 
 
+async def test_nothing_of_others_is_lost_that_another_process_writes_meanwhile(stores: tuple[Store, Store]) -> None:
+    one, other = stores
+    group, count = chat("telegram:group:7"), 60
+    files, chats = StoredPersonas(one), StoredChats(one)
+    anns = [turn_of("default/ann", f"tea {number}", f"ann {number}") for number in range(count)]
+    await chats.add(group, anns)
+    await files.write(COACH, LOG, ANNS * count, author=ANN, expected=0)
+
+    async def write() -> None:
+        for number in range(count):
+            await StoredChats(other).add(group, [turn_of("default/ben", f"gin {number}", f"ben {number}")])
+            while True:
+                old = await StoredPersonas(other).read(COACH, LOG)
+                assert old is not None
+                text = f"{old.text}{BENS}"
+                if await StoredPersonas(other).write(COACH, LOG, text, author=ANN, expected=old.version):
+                    break
+
+    await asyncio.gather(write(), forget(files, chats, COACH, "default/ann"))
+    await chats.add(group, anns)
+    assert [turn.text for turn in await chats.turns(group)] == [f"gin {number}" for number in range(count)]
+    log = await files.read(COACH, LOG)
+    assert log is not None
+    assert log.text == BENS * count
+
+
 @pytest.mark.parametrize("person", ["ann", "acme/ann", "default/", ""])
-async def test_a_person_of_no_or_another_tenant_is_refused(
-    files: StoredPersonas, chats: StoredChats, person: str
-) -> None:
+async def test_a_person_of_no_or_another_tenant_is_refused(person: str) -> None:
+    store = MemoryStore()
     with pytest.raises(RequestError, match="is not a person of the tenant 'default'"):
-        await forget(files, chats, COACH, person)
+        await forget(StoredPersonas(store), StoredChats(store), COACH, person)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolcaddie.core.bots import ChatKey, ChatTurn
+from toolcaddie.core.bots import ChatKey, ChatTurn, is_group_chat
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, Fact, PersonaFile, PersonaKey, read_fact
 from toolcaddie.personas.chats import StoredChats
@@ -72,9 +72,10 @@ async def person_data(
     whole: list[str] = []
     for chat in await chats.names(key.tenant, key.bot):
         turns = await chats.turns(_chat(key, chat))
-        belonging = range(len(turns)) if _is_whole(turns, who) else _belonging(turns, who)
+        is_whole = _is_whole(chat, turns, who)
+        belonging = range(len(turns)) if is_whole else _belonging(turns, who)
         messages += [StoredMessage(chat=chat, turn=turns[number]) for number in belonging]
-        whole += [chat] if _is_whole(turns, who) else []
+        whole += [chat] if is_whole else []
     return PersonData(
         person=person,
         bot=key.bot,
@@ -95,7 +96,7 @@ async def forget(
         await files.rewrite(key, versions[0].path, lambda file: _without(file, person))
     for chat in await chats.names(key.tenant, key.bot):
         place = _chat(key, chat)
-        if _is_whole(await chats.turns(place), who):
+        if _is_whole(chat, await chats.turns(place), who):
             await chats.delete(place)
         else:
             await chats.rewrite(place, lambda turns: _changes(turns, who))
@@ -133,10 +134,11 @@ def _without(file: PersonaFile, person: str) -> PersonaFile:
     return replace(file, text=text, author=author)
 
 
-def _is_whole(turns: Sequence[ChatTurn], who: Collection[str]) -> bool:
-    """Returns True if nobody but this person speaks to the bot."""
+def _is_whole(chat: str, turns: Sequence[ChatTurn], who: Collection[str]) -> bool:
+    """Returns True if nobody but this person speaks to the bot. In a group others may begin to at any moment, also while the chat
+    is being erased."""
     speakers = {turn.who for turn in turns if turn.role == "user"}
-    return bool(speakers) and speakers <= set(who)
+    return bool(speakers) and speakers <= set(who) and not is_group_chat(chat)
 
 
 def _belonging(turns: Sequence[ChatTurn], who: Collection[str]) -> Sequence[int]:
