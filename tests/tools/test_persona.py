@@ -317,6 +317,22 @@ async def test_a_known_fact_is_not_stored_twice_and_the_answer_says_so() -> None
     assert other.structured == later.structured == {"status": "saved"}
 
 
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("The flat has 20 m², and costs ½ of her pay.", "the flat has 20 m2 and costs 1⁄2 of her pay"),
+        ("Die Straße heißt Am Bühl.", "die STRASSE heisst am BU\u0308HL"),
+        ("Ann is at Acme™.", "Ann is at ＡＣＭＥtm"),
+    ],
+)
+async def test_a_fact_in_other_letters_is_known_too(first: str, again: str) -> None:
+    async with desk() as host:
+        for number in range(30):
+            await host.call("save_memory", fact=f"Ann is at the flat of number {number}.")
+        await host.call("save_memory", fact=first)
+        assert (await host.call("save_memory", fact=again)).structured == {"status": "known"}
+
+
 async def test_facts_of_many_calls_at_once_are_all_stored_once() -> None:
     async with desk() as host:
         facts = [f"Ann likes dish number {number}." for number in range(20)]

@@ -65,7 +65,8 @@ class StoredPersonas:
 
     async def read_many(self, key: PersonaKey, paths: Iterable[str]) -> Mapping[str, PersonaFile]:
         await self._seed(key)
-        names = [_name(key, checked_path(path)) for path in paths]
+        owner = owner_prefix(key.tenant, key.bot)
+        names = [f"{owner}{checked_path(path)}" for path in paths]
         documents = await self._store.get_many(KIND, names)
         files = [newest_of(documents[name]) for name in dict.fromkeys(names) if name in documents]
         return {file.path: file for file in files if not file.deleted}

@@ -78,6 +78,8 @@ def checked_chat(name: str) -> str:
 
 def has_controls(text: str) -> bool:
     """Returns True if a text has control characters, invisible ones, or halves of surrogate pairs."""
+    if text.isascii():
+        return not text.isprintable()
     return any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in text)
 
 

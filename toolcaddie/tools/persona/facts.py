@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import PersonaFile, Provenance, read_fact
@@ -40,9 +40,8 @@ def is_known(logs: Iterable[PersonaFile], text: str, origin: Provenance) -> bool
     """Returns True if a log has this fact of the same person. Case and punctuation do not count. A fact
     that may come from strangers does not keep the person from saying it."""
     plain = _plain(text)
-    word = max(plain.split(), key=len, default="")  # looked for first, because reading each line takes longer
-    lines = (line for file in logs for line in file.text.split("\n") if "who=" in line and len(line) <= _LONGEST_LINE)
-    facts = (read_fact(line) for line in lines if not word.isascii() or word in line.casefold())
+    words = sorted(plain.split(), key=len, reverse=True)
+    facts = (read_fact(line) for file in logs for line in _lines_with(words, file.text))
     return any(
         fact.provenance.who == origin.who
         and fact.provenance.trust in ("clean", origin.trust)
@@ -52,10 +51,25 @@ def is_known(logs: Iterable[PersonaFile], text: str, origin: Provenance) -> bool
     )
 
 
+def _lines_with(words: Sequence[str], text: str) -> Iterator[str]:
+    """Yields the lines that have all these words and may be facts. To look for a word in a whole text takes less time than to
+    read its lines, and of a new fact the texts mostly lack a word."""
+    folded = _folded(text)
+    if not all(word in folded for word in words):
+        return
+    for line, folded_line in zip(text.split("\n"), folded.split("\n"), strict=True):
+        if len(line) <= _LONGEST_LINE and "who=" in line and all(word in folded_line for word in words):
+            yield line
+
+
 def with_line(text: str, line: str) -> str:
     """Returns a log with a further line."""
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"
 
 
 def _plain(text: str) -> str:
-    return one_line(re.sub(r"\W+", " ", unicodedata.normalize("NFKC", text).casefold()))
+    return one_line(re.sub(r"\W+", " ", _folded(text)))
+
+
+def _folded(text: str) -> str:
+    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
