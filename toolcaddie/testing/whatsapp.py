@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -73,18 +74,31 @@ class ScriptedWhatsApp:
         person: str,
         name: str = "Ann",
         picture: bytes | None = None,
+        document: tuple[str, str, bytes] | None = None,
         press: str = "",
         forwarded: bool = False,
+        at: float | None = None,
+        **other: Any,
     ) -> dict[str, Any]:
-        """Returns the webhook of a message: a text, a picture with a text, or the press of a button with this title."""
+        """Returns the webhook of a message: a text, a picture or a file with a text, or the press of a button with this title.
+        `document`: name, type and bytes of the file. `at`: when it was written; None: now. `other`: the fields of a message of
+        another type, by the type: `sticker={"id": "1"}`."""
         self._count += 1
-        message: dict[str, Any] = {"from": person, "id": f"wamid.{self._count}", "timestamp": "1700000000"}
+        stamp = str(int(time.time() if at is None else at))
+        message: dict[str, Any] = {"from": person, "id": f"wamid.{self._count}", "timestamp": stamp}
         if press:
             reply = {"id": self._button(press), "title": press}
             message |= {"type": "interactive", "interactive": {"type": "button_reply", "button_reply": reply}}
         elif picture is not None:
             self.media[media_id := f"media{self._count}"] = picture
             message |= {"type": "image", "image": {"id": media_id, "mime_type": "image/jpeg", "caption": text}}
+        elif document is not None:
+            filename, mime_type, data = document
+            self.media[media_id := f"media{self._count}"] = data
+            file = {"id": media_id, "mime_type": mime_type, "filename": filename, "caption": text}
+            message |= {"type": "document", "document": file}
+        elif other:
+            message |= {"type": next(iter(other)), **other}
         else:
             message |= {"type": "text", "text": {"body": text}}
         if forwarded:
