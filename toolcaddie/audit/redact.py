@@ -1,11 +1,12 @@
 """Redaction of secrets in everything that the audit trail stores. Three rules find them: names of fields that mean a secret, such
 as `password`; values that look like keys; and the values of the secrets that this process knows (`guards.known_secrets`). Of
-telephone numbers with a country code, the last three digits stay, so that a reader can tell them apart."""
+telephone numbers with a country code, the last three digits stay, so that a reader can tell them apart; whoever decides about a
+call reads them whole (`redact_secrets`)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
@@ -114,36 +115,57 @@ _PAIRED = re.compile(
 
 _encode = msgspec.json.Encoder().encode
 
-__all__ = ["MAX_PARSED", "REDACTED", "is_secret_name", "redact", "redact_json", "redact_keys", "redact_text"]
+__all__ = [
+    "MAX_PARSED",
+    "REDACTED",
+    "is_secret_name",
+    "redact",
+    "redact_json",
+    "redact_keys",
+    "redact_secrets",
+    "redact_text",
+]
 
 
-def redact(value: Any, *, _depth: int = 0) -> Any:
+def redact(value: Any) -> Any:
     """Returns a JSON-compatible value without its secrets. Objects and lists nested deeper than 32 levels are replaced."""
+    return _redacted(value, redact_text, 0)
+
+
+def redact_secrets(value: Any) -> Any:
+    """Returns the same as `redact`, but with whole telephone numbers, for the people who are asked about a call."""
+    return _redacted(value, _without_secrets, 0)
+
+
+def _redacted(value: Any, clean_text: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
-        return redact_text(value)
-    if _depth >= _MAX_DEPTH:
+        return clean_text(value)
+    if depth >= _MAX_DEPTH:
         return REDACTED if isinstance(value, Mapping | list | tuple) else value
     if isinstance(value, Mapping):
         secret_key = _named_secret(value)
         clean: dict[Any, Any] = {}
         for key, item in value.items():
             is_secret = key == secret_key or is_secret_name(str(key))
-            clean[_clean_key(key, clean)] = _hidden(item) if is_secret else redact(item, _depth=_depth + 1)
+            clean[_clean_key(key, clean)] = _hidden(item) if is_secret else _redacted(item, clean_text, depth + 1)
         return clean
     if isinstance(value, list | tuple):
-        return [redact(item, _depth=_depth + 1) for item in value]
+        return [_redacted(item, clean_text, depth + 1) for item in value]
     return value
 
 
 def redact_text(text: str) -> str:
     """Returns the text without the known secrets, API keys, bearer tokens, passwords in URLs, and values such as
-    `password: ...`."""
+    `password: ...`, and with shortened telephone numbers."""
+    text = _without_secrets(text)
+    return _TELEPHONE.sub(r"•••\1\2\3", text) if "+" in text else text
+
+
+def _without_secrets(text: str) -> str:
     text = redact_keys(text)
     lower = text.lower()
     if "authorization" in lower or "cookie" in lower:
         text = _HEADERS.sub(rf"\1{REDACTED}", text)
-    if "+" in text:
-        text = _TELEPHONE.sub(r"•••\1\2\3", text)
     if "bearer" in lower or "basic" in lower:
         text = _SCHEMES.sub(rf"\1 {REDACTED}", text)
     if (":" in text or "=" in text) and any(word in lower for word in _ASSIGNED_WORDS):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Never
 
 from toolcaddie import learning
-from toolcaddie.audit.redact import redact
+from toolcaddie.audit.redact import redact_secrets
 from toolcaddie.control.admission import Gates, wrappers_of
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.approvers import JudgedApprovals
@@ -187,7 +187,7 @@ class Assembly:
         bus = EventBus(trail, sinks)
         gates = Gates(
             policy=current_policy,
-            approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact),
+            approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact_secrets),
             source=source,
             approver=approver,
             wrappers=wrappers_of(all_meta_tools),
