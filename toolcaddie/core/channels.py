@@ -8,6 +8,15 @@ from typing import Any
 from msgspec import Struct
 
 
+class AttachedFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that a person attached to a message. What is said of it may be wrong."""
+
+    reference: str
+    """A reference to the file, which the channel can read."""
+    name: str = ""
+    mime_type: str = ""
+
+
 class Incoming(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message of a person. Everything in it comes from outside."""
 
@@ -22,6 +31,11 @@ class Incoming(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     pictures: tuple[str, ...] = ()
     """References to pictures, which the channel can read."""
+    files: tuple[AttachedFile, ...] = ()
+    unread: bool = False
+    """True if the message has something else, such as a recording, a video or a place."""
+    edited: bool = False
+    """True if the message is a change of an earlier one."""
     group: bool = False
     """True if several people read the chat."""
     addressed: bool = False

@@ -4,7 +4,7 @@ they implement these interfaces, and the runtime passes the implementations to t
 from __future__ import annotations
 
 from toolcaddie.ports.bots import BotRunner, BotTalk, Chats, Messenger, PersonaFiles, WorkQueue
-from toolcaddie.ports.channels import Channel, ChannelInbox
+from toolcaddie.ports.channels import Channel, ChannelInbox, FileChannel
 from toolcaddie.ports.control import ApprovalStore, Approver, ApproverPolicy, ImpersonalApprover, NamingPolicy, Policy
 from toolcaddie.ports.jobs import Jobs, JobStore, SlotQueue
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
@@ -54,6 +54,7 @@ from toolcaddie.ports.tools import (
     Middleware,
     OpenableSource,
     ToolSource,
+    WrappingSource,
 )
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "Embedder",
     "EventLog",
     "EventSink",
+    "FileChannel",
     "FixedWeight",
     "Forwarder",
     "HeldPages",
@@ -132,5 +134,6 @@ __all__ = [
     "ToolSource",
     "Visible",
     "WorkQueue",
+    "WrappingSource",
     "request_vectors",
 ]

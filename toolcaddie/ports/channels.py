@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming, Outgoing
 from toolcaddie.core.content import Image
@@ -71,3 +71,12 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class FileChannel(Channel, Protocol):
+    """A channel that can read the files of its messages. Those of other channels have no `Incoming.files`."""
+
+    async def file(self, reference: str, most: int) -> bytes:
+        """Returns a file of a message. Raises `OutboundError` if it has more than `most` bytes or is gone."""
+        ...

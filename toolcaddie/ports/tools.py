@@ -69,6 +69,14 @@ class AssessingSource(ToolSource, Protocol):
         ...
 
 
+@runtime_checkable
+class WrappingSource(ToolSource, Protocol):
+    """A source that shows the tools of others."""
+
+    @property
+    def wrapped(self) -> Sequence[ToolSource]: ...
+
+
 class HeldPages(Protocol):
     """Reads further pages of truncated results. A page of an untrusted tool's result has the effect `Taint`."""
 
