@@ -12,9 +12,8 @@ import pytest
 from tests.doors.serving import served
 from tests.doors.talking import Later
 from toolcaddie import Runtime
-from toolcaddie.app.settings import PartSettings, Settings
 from toolcaddie.core.control import Principal
-from toolcaddie.doors.telephony import MOST_BYTES, TelephonyDoor, phones_of
+from toolcaddie.doors.telephony import MOST_BYTES, TelephonyDoor
 from toolcaddie.parts import Parts, Secrets
 from toolcaddie.registry import Registry
 from toolcaddie.storage.database import Database
@@ -41,9 +40,9 @@ async def test_a_signed_report_is_taken_and_everything_else_is_refused(tmp_path:
         address = f"{url}/telephony/calls"
         config = {"from_number": "+525512345678", "allowed_numbers": [ANN], "url": twilio.url, "report_to": address}
         parts = Parts(store=database.store, secrets=Secrets(twilio.environ))
-        later.app = TelephonyDoor(phones_of(Settings(source=(PartSettings(type="phone", config=config),)), parts))
         phone = Registry().make("source", "phone", config, parts)
         async with Runtime(provider=ScriptedProvider([]), sources=[phone], documents=database.store) as runtime:
+            later.app = TelephonyDoor(runtime.source)
             call = {"action": "call", "contact": ANN, "message": "The library opens at nine.", "idempotency_key": "a"}
             await runtime.call("phone_call", call, principal=Principal(id="ann", bot="clerk"))
             rung = twilio.rung[0]
@@ -54,7 +53,7 @@ async def test_a_signed_report_is_taken_and_everything_else_is_refused(tmp_path:
             assert await status_of(rung.report_to, b"x=" + b"x" * MOST_BYTES) == 413
             assert await status_of(rung.report_to, b"a=1&a=2") == 400
             assert await status_of(rung.report_to, None, method="GET") == 405
-            assert await status_of(f"{url}/telephony/other", {"CallSid": rung.sid}) == 403
+            assert await status_of(f"{url}/telephony/other", {"CallSid": rung.sid}) == 404
             assert await twilio.report(rung, "completed", seconds=12) == 204
             again = await runtime.call("phone_call", call, principal=Principal(id="ann", bot="clerk"))
     assert "It is completed after 12 s." in again.text, json.dumps(again.text)

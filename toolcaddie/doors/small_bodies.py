@@ -1,9 +1,12 @@
-"""Reads the bodies of small requests, for doors that are ASGI applications beside the gateway."""
+"""Reads small requests and responds to them, for doors that are ASGI applications beside the gateway."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
+
+_UNREAD = (408, 413)
+"""Statuses of requests whose body was not read to its end."""
 
 
 async def small_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]], most: int) -> bytes | None:
@@ -16,3 +19,17 @@ async def small_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
         body += message.get("body", b"")
         if not message.get("more_body") or len(body) > most:
             return bytes(body)
+
+
+async def respond(
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    status: int,
+    body: bytes = b"",
+    headers: Iterable[tuple[bytes, bytes]] = (),
+) -> None:
+    """Sends a response. If the body of the request was not read, the connection is closed; otherwise the server would read the
+    rest, however long it is."""
+    closing = [(b"connection", b"close")] if status in _UNREAD else []
+    lines = [*headers, (b"content-length", b"%d" % len(body)), *closing]
+    await send({"type": "http.response.start", "status": status, "headers": lines})
+    await send({"type": "http.response.body", "body": body})

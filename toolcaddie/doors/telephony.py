@@ -1,7 +1,7 @@
 """The reports of telephone services as an ASGI application, which the server mounts at `/telephony/`.
 
-It only bounds and reads the request; the source `phone` checks the signature. Anything that is not taken gets 403
-and no explanation.
+It only bounds and reads the request; the source `phone` that makes the calls checks the signature. Anything that is not taken
+gets 403 and no explanation.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from typing import Any
 from urllib.parse import parse_qsl
 
-from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import StorageError
-from toolcaddie.doors.small_bodies import small_body
-from toolcaddie.parts import Parts
-from toolcaddie.registry import Registry
-from toolcaddie.sources.arranged import arrangement_of
+from toolcaddie.doors.small_bodies import respond, small_body
+from toolcaddie.ports import ToolSource
+from toolcaddie.sources.wrapping import all_sources
 from toolcaddie.tools.phone import PhoneSource
 from toolcaddie.util.log import Logger
 
@@ -28,8 +26,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 PATH = "/telephony/"
-TYPE = "phone"
-"""Type of the sources that make calls."""
 MOST_BYTES = 16 * 1024
 """Size of the largest request."""
 _BODY_SECONDS = 20.0
@@ -37,13 +33,14 @@ _MOST_FIELDS = 100
 
 
 class TelephonyDoor:
-    """Passes each report to the sources `phone` whose `report_to` is the address to which it was sent."""
+    """Passes each report to the sources `phone` whose `report_to` is the address to which it was sent. `source` has all sources
+    of the server, which may change while it runs."""
 
     paths = (PATH,)
     """The paths at which this application is mounted."""
 
-    def __init__(self, sources: Sequence[PhoneSource]) -> None:
-        self._sources = sources
+    def __init__(self, source: ToolSource) -> None:
+        self._source = source
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -54,13 +51,15 @@ class TelephonyDoor:
         except Exception:  # the outermost frame: the server would log a traceback and close the connection
             log.exception("call_report_failed")
             status = 500
-        if status is None:
-            return
-        await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
-        await send({"type": "http.response.body", "body": b""})
+        if status is not None:
+            await respond(send, status)
 
     async def _status(self, scope: Scope, receive: Receive) -> int | None:
         """Returns the status of the response; None: the client is gone."""
+        query = scope.get("query_string", b"").decode("latin-1")
+        phones = self._phones(scope["path"], query)
+        if not phones:
+            return 404
         if scope["method"] != "POST":
             return 405
         try:
@@ -79,25 +78,16 @@ class TelephonyDoor:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"] if counts[name] == 1
         }
-        query = scope.get("query_string", b"").decode("latin-1")
-        for source in self._sources:
-            # The signature is over the public address, which this server, behind a proxy, cannot know otherwise.
-            url = source.reported_to(scope["path"], query)
-            if url and await source.report(url, form, headers):
+        for phone, url in phones:
+            if await phone.report(url, form, headers):
                 return 204
         return 403
 
-
-def phones_of(settings: Settings, parts: Parts) -> Sequence[PhoneSource]:
-    """Returns the sources `phone` of the settings to which calls are reported. They share their calls, which are in the store,
-    with those that make the calls. Raises `ConfigError`."""
-    registry = Registry()
-    configs = [
-        arrangement_of(part.config, registry.config_type("source", TYPE))[0]
-        for part in settings.source
-        if part.type == TYPE and part.config.get("report_to")
-    ]
-    return [registry.make("source", TYPE, config, parts) for config in configs]
+    def _phones(self, path: str, query: str) -> Sequence[tuple[PhoneSource, str]]:
+        """Returns the sources that are reported to at a path, each with the public address of the request. The signature is over
+        this address, which a server behind a proxy cannot know otherwise."""
+        phones = [source for source in all_sources(self._source) if isinstance(source, PhoneSource)]
+        return [(phone, url) for phone in phones if (url := phone.reported_to(path, query))]
 
 
 def _form(body: bytes) -> Mapping[str, str] | None:

@@ -89,6 +89,10 @@ class _Arranged:
     def claims(self) -> frozenset[str]:
         return self._source.claims if isinstance(self._source, ClaimingSource) else frozenset()
 
+    @property
+    def wrapped(self) -> Sequence[ToolSource]:
+        return (self._source,)
+
     def tools(self) -> Sequence[Tool]:
         return self._current()[0]
 

@@ -183,6 +183,10 @@ class CombinedSource:
         return tuple(part.name for part in self._parts)
 
     @property
+    def wrapped(self) -> Sequence[ToolSource]:
+        return self._parts
+
+    @property
     def claims(self) -> frozenset[str]:
         """The reserved names that the parts may use."""
         return self._replaced.union(*map(_claims, self._parts))

@@ -95,6 +95,10 @@ class OptionalSource:
     def claims(self) -> frozenset[str]:
         return self._source.claims if isinstance(self._source, ClaimingSource) else frozenset()
 
+    @property
+    def wrapped(self) -> Sequence[ToolSource]:
+        return (self._source,)
+
     def tools(self) -> Sequence[Tool]:
         return self._source.tools() if self.is_open else ()
 

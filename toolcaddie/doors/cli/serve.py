@@ -65,7 +65,7 @@ from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
 from toolcaddie.doors.reviewing import Reviews
-from toolcaddie.doors.telephony import TelephonyDoor, phones_of
+from toolcaddie.doors.telephony import TelephonyDoor
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
 from toolcaddie.util.log import Logger
@@ -414,9 +414,8 @@ def _webhooks(channels: Channels | None) -> Mapping[str, App]:
 
 
 def _telephony(parts: Assembled) -> Mapping[str, App]:
-    """Returns the door for reports of calls at its path; nothing if the settings let nobody report."""
-    sources = phones_of(parts.settings, host_parts(parts.settings, parts.documents))
-    return dict.fromkeys(TelephonyDoor.paths, TelephonyDoor(sources)) if sources else {}
+    """Returns the door for reports of calls at its path. It is there without a telephone too, because a reload may add one."""
+    return dict.fromkeys(TelephonyDoor.paths, TelephonyDoor(parts.runtime.source))
 
 
 def _tokens(settings: MCPSettings) -> Tokens | None:
