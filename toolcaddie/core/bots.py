@@ -3,6 +3,7 @@ values that pass between a bot and whoever asks it."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -156,12 +157,16 @@ class ChatKey(Struct, frozen=True, kw_only=True):
 
 
 _GROUP_CHAT = "group:"
+_PLAIN_CHAT = re.compile(r"[A-Za-z0-9_.@+-]{1,128}")
+"""Ids of chats that stand in names as they are."""
 _CONVERSATION_NUMBER = re.compile(r"#\d+\Z")
 
 
 def chat_name(channel: str, chat: str, *, group: bool) -> str:
-    """Returns the name under which a chat of a channel is stored: `CHANNEL:CHAT`, and of several people `CHANNEL:group:CHAT`."""
-    return f"{channel}:{_GROUP_CHAT if group else ''}{chat}"
+    """Returns the name under which a chat of a channel is stored: `CHANNEL:CHAT`, and of several people `CHANNEL:group:CHAT`. An
+    id with other characters, which could imitate a group or a later conversation, is replaced by its digest."""
+    known = chat if _PLAIN_CHAT.fullmatch(chat) else f"~{hashlib.sha256(chat.encode()).hexdigest()}"
+    return f"{channel}:{_GROUP_CHAT if group else ''}{known}"
 
 
 def is_group_chat(name: str) -> bool:

@@ -3,6 +3,7 @@ provider's prompt cache stays valid, and which untrusted tools it has read."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from toolcaddie.engine.engine import Checkpoint, not_stored
 from toolcaddie.ports import Store
 from toolcaddie.runtime.background import Background
 from toolcaddie.runtime.reading import UntrustedReading, conversation_name
+from toolcaddie.storage.names import MAX_KEY
 from toolcaddie.util.replacing import replace
 
 _KIND = "conversation"
@@ -178,4 +180,5 @@ def _conversation(state: RunState, *, at: float) -> Conversation:
 def _key(request: RunRequest, name: str) -> str:
     # As JSON, so that no tenant, id or name reaches into its neighbour. Conversations kept before, under the three joined by
     # newlines, are not found by it: their next turn pays for a cold prompt cache, once.
-    return json.dumps([*request.principal.owner, name, *([request.window] if request.window else [])])
+    key = json.dumps([*request.principal.owner, name, *([request.window] if request.window else [])])
+    return key if len(key) <= MAX_KEY else hashlib.sha256(key.encode()).hexdigest()
