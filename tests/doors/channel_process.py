@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 from typing import Any
 
 from tests.doors.talking import running, talking, telegram_station
@@ -26,7 +25,7 @@ async def main() -> None:
         return say(f"You said: {request.messages[-1].text}")
 
     server: Any = _Server()
-    async with talking(script) as talk, running([telegram_station(server, allow=("1",))], talk, Path(sys.argv[3])):
+    async with talking(script) as talk, running([telegram_station(server, allow=("1",))], talk, sys.argv[3]):
         await asyncio.Event().wait()
 
 

@@ -27,3 +27,9 @@ def toolcaddie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
     structlog.reset_defaults()
     if known is not None:
         structlog.configure(**known)
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a channel of a test keeps its messages: a file, and a database of a PostgreSQL server."""
+    return tmp_path if request.param == "file" else str(request.getfixturevalue("postgresql_url"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,15 @@ from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.http import ChannelsDoor
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.doors.channels.telegram import telegram
+from toolcaddie.doors.channels.webhook import webhook
+from toolcaddie.doors.channels.whatsapp import whatsapp
+from toolcaddie.engine.prompt import Language
 from toolcaddie.parts import Parts, Secrets
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, say
 from toolcaddie.testing.telegram import ScriptedTelegram
+from toolcaddie.testing.webhooks import ScriptedProgram
+from toolcaddie.testing.whatsapp import ScriptedWhatsApp
 
 
 class Talk:
@@ -73,29 +79,69 @@ async def talking(script: Callable[[ModelRequest], Any] | Sequence[Any] = echo, 
         yield Talk(runtime)
 
 
-def telegram_station(server: ScriptedTelegram, name: str = "tg", *, webhook_url: str = "", **settings: Any) -> Station:
+def telegram_station(
+    server: ScriptedTelegram, name: str = "tg", *, webhook_url: str = "", language: Language = "en", **settings: Any
+) -> Station:
     parts = Parts(secrets=Secrets({"TELEGRAM_BOT_TOKEN": server.token}))
     service = telegram(url=server.url, webhook_url=webhook_url, poll_seconds=5, parts=parts)
-    return Station(settings=ChannelSettings(name=name, **settings), type="telegram", service=service)
+    return Station(settings=ChannelSettings(name=name, **settings), type="telegram", service=service, language=language)
+
+
+Place = Path | str
+"""Where a test keeps its database: a folder for a file, or the URL of another database."""
 
 
 @contextlib.asynccontextmanager
 async def telegram_chat(
-    folder: Path, script: Any = echo, *, runtime: Mapping[str, Any] | None = None, **settings: Any
+    place: Place, script: Any = echo, *, runtime: Mapping[str, Any] | None = None, **settings: Any
 ) -> AsyncIterator[tuple[ScriptedTelegram, Talk, Channels]]:
     """A bot that people can write to at a local Telegram."""
     async with (
         ScriptedTelegram() as server,
         talking(script, **(runtime or {})) as talk,
-        running([telegram_station(server, **settings)], talk, folder / "db") as channels,
+        running([telegram_station(server, **settings)], talk, place) as channels,
     ):
         yield server, talk, channels
 
 
 @contextlib.asynccontextmanager
-async def running(stations: Sequence[Station], talk: Any, database: Path) -> AsyncIterator[Channels]:
-    """The channels over a database in a file, as soon as they lead."""
-    async with Database(f"sqlite:///{database}", lease=0.5) as opened:
+async def whatsapp_chat(
+    place: Place, script: Any = echo, *, sources: Any = (), template: str = "", clock: Any = time.time, **settings: Any
+) -> AsyncIterator[tuple[ScriptedWhatsApp, str, Talk, Channels]]:
+    """A bot behind a phone number of a local WhatsApp. Gives the address of its webhook too."""
+    async with ScriptedWhatsApp() as server:
+        parts = Parts(secrets=Secrets(server.secrets), clock=clock)
+        service = whatsapp(url=server.url, phone_number_id=server.number, template=template, parts=parts)
+        station = Station(settings=ChannelSettings(name="wa", **settings), type="whatsapp", service=service)
+        options: dict[str, Any] = {"sources": sources} if sources else {}
+        async with (
+            talking(script, **options) as talk,
+            webhook_served(lambda _: station, talk, place) as (url, channels),
+        ):
+            yield server, url, talk, channels
+
+
+@contextlib.asynccontextmanager
+async def program_chat(
+    place: Place, script: Any = echo, *, clock: Any = time.time, **settings: Any
+) -> AsyncIterator[tuple[ScriptedProgram, str, Talk]]:
+    """A bot to which a program writes through signed requests. Gives the address of its webhook too."""
+    async with ScriptedProgram() as program:
+        parts = Parts(secrets=Secrets({"HOOK_SECRET": program.secret}), clock=clock)
+        service = webhook(secret_env="HOOK_SECRET", reply_url=program.url, parts=parts)
+        station = Station(settings=ChannelSettings(name="hook", **settings), type="webhook", service=service)
+        async with talking(script) as talk, webhook_served(lambda _: station, talk, place) as (url, _):
+            yield program, url, talk
+
+
+def database_url(place: Place) -> str:
+    return place if isinstance(place, str) else f"sqlite:///{place / 'db'}"
+
+
+@contextlib.asynccontextmanager
+async def running(stations: Sequence[Station], talk: Any, place: Place) -> AsyncIterator[Channels]:
+    """The channels over a database, as soon as they lead."""
+    async with Database(database_url(place), lease=0.5) as opened:
         channels = Channels(stations, talk, opened.store, look_seconds=0.05, waits=(0.01, 0.02))
         async with channels:
             await channels.until_leading()
@@ -114,13 +160,13 @@ class Later:
 
 @contextlib.asynccontextmanager
 async def webhook_served(
-    make: Callable[[str], Station], talk: Any, database: Path
+    make: Callable[[str], Station], talk: Any, place: Place
 ) -> AsyncIterator[tuple[str, Channels]]:
     """A channel whose webhook is served. `make` returns its station, from the address of the server."""
     later = Later()
     async with served(later) as url:
         station = make(url)
-        async with running([station], talk, database) as channels:
+        async with running([station], talk, place) as channels:
             later.app = ChannelsDoor(channels)
             yield f"{url}/channels/{station.name}", channels
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.doors.talking import eventually, telegram_station
+from tests.doors.talking import Place, database_url, eventually, telegram_station
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.app.bots import BotParts, MessengerOnDemand, bot_parts
 from toolcaddie.doors.channels.channels import Channels
@@ -30,10 +29,10 @@ def delete_client(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def house(
-    folder: Path, script: list[Any], **settings: Any
+    place: Place, script: list[Any], **settings: Any
 ) -> AsyncIterator[tuple[ScriptedTelegram, Runtime, BotParts, ScriptedProvider]]:
     """A bot with a Telegram channel, and the loop that continues runs wherever they were answered."""
-    async with ScriptedTelegram() as server, Database(f"sqlite:///{folder / 'db'}", lease=0.5) as database:
+    async with ScriptedTelegram() as server, Database(database_url(place), lease=0.5) as database:
         messenger, provider = MessengerOnDemand(), ScriptedProvider(script)
         async with Runtime(provider=provider, sources=[delete_client], documents=database.store) as runtime:
             bots = bot_parts(runtime, Parts(messenger=messenger), store=database.store)
@@ -50,9 +49,9 @@ def texts(server: ScriptedTelegram, chat: int) -> list[str]:
     return [each["text"] for each in server.sent if each["chat_id"] == chat]
 
 
-async def test_the_bot_reads_what_was_said_before_until_a_new_conversation_begins(tmp_path: Path) -> None:
+async def test_the_bot_reads_what_was_said_before_until_a_new_conversation_begins(place: Place) -> None:
     script = [say("Hello Ann"), say("You are Ann"), say("Who are you?")]
-    async with house(tmp_path, script, allow=("1",)) as (server, _, __, provider):
+    async with house(place, script, allow=("1",)) as (server, _, __, provider):
         for number, text in enumerate(("I am Ann", "Who am I?", "/new", "And now?"), start=1):
             server.write(text, person=1)
             await server.answers(number)
@@ -61,9 +60,9 @@ async def test_the_bot_reads_what_was_said_before_until_a_new_conversation_begin
     assert "I am Ann" not in seen[2]
 
 
-async def test_an_answer_that_was_approved_with_a_button_comes_once(tmp_path: Path) -> None:
+async def test_an_answer_that_was_approved_with_a_button_comes_once(place: Place) -> None:
     script = [call("delete_client", {"name": "John"}), say("John is deleted."), say("Hello")]
-    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, _, bots, provider):
+    async with house(place, script, allow=("1",), approvers=("9",)) as (server, _, bots, provider):
         server.write("Delete John", person=1)
         await server.answers(2)
         server.press("Approve", person=9)
@@ -76,13 +75,13 @@ async def test_an_answer_that_was_approved_with_a_button_comes_once(tmp_path: Pa
     assert len(provider.requests) == 3
 
 
-async def test_a_run_that_was_answered_in_the_inbox_goes_on_in_its_chat(tmp_path: Path) -> None:
+async def test_a_run_that_was_answered_in_the_inbox_goes_on_in_its_chat(place: Place) -> None:
     script = [
         call("delete_client", {"name": "John"}),
         call("delete_client", {"name": "Jane"}),
         say("Both are deleted."),
     ]
-    async with house(tmp_path, script, allow=("1",), approvers=("9",)) as (server, runtime, bots, _):
+    async with house(place, script, allow=("1",), approvers=("9",)) as (server, runtime, bots, _):
         server.write("Delete John and Jane", person=1)
         await server.answers(2)
         boss = Principal(id="boss")

@@ -47,7 +47,8 @@ def written(folder: Path, text: str = FILE) -> Path:
 
 
 def test_each_table_becomes_a_channel_with_its_people_and_its_bot(tmp_path: Path) -> None:
-    settings = load_settings(written(tmp_path), environ={})
+    spanish = FILE.replace("[bots.anna]", '[bots.anna]\nlanguage = "es"')
+    settings = load_settings(written(tmp_path, spanish), environ={})
     telegram, hook = stations_of(settings, Parts(secrets=Secrets(SECRETS)), Registry())
     assert (telegram.name, telegram.type, telegram.settings.allow, telegram.settings.bot) == (
         "tg",
@@ -56,6 +57,7 @@ def test_each_table_becomes_a_channel_with_its_people_and_its_bot(tmp_path: Path
         "anna",
     )
     assert (hook.name, hook.settings.allow) == ("hook", ())
+    assert (telegram.language, hook.language) == ("es", "es")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_an_operator_pairs_lists_and_unpairs_people(toolcaddie: CommandLine) -> 
     async def stranger() -> str:
         async with ScriptedTelegram() as server, talking() as talk:
             station = telegram_station(server, pairing=True)
-            async with running([station], talk, toolcaddie.home / "data.sqlite"):
+            async with running([station], talk, f"sqlite:///{toolcaddie.home / 'data.sqlite'}"):
                 server.write("Hello", person=42, name="Eve\x1b[2J")
                 (offer,) = await server.answers(1)
                 return re.findall(r"code is (\w{8})", offer["text"])[0]

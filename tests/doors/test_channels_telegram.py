@@ -11,9 +11,19 @@ from typing import Any
 
 import pytest
 
-from tests.doors.talking import eventually, running, talking, telegram_chat, telegram_station, webhook_served
+from tests.doors.talking import (
+    Place,
+    Talk,
+    database_url,
+    eventually,
+    running,
+    talking,
+    telegram_chat,
+    telegram_station,
+    webhook_served,
+)
 from toolcaddie import tool
-from toolcaddie.core.bots import ChatAddress
+from toolcaddie.core.bots import BotAnswer, BotWork, ChatAddress
 from toolcaddie.core.content import Image, media_of
 from toolcaddie.core.errors import ProviderError, RequestError, StorageError
 from toolcaddie.core.message import ModelRequest
@@ -65,14 +75,14 @@ async def test_nobody_may_talk_to_a_bot_by_default(tmp_path: Path) -> None:
     assert not talk.works
 
 
-async def test_a_stranger_gets_one_code_and_is_answered_once_an_operator_accepts_it(tmp_path: Path) -> None:
-    async with telegram_chat(tmp_path, pairing=True) as (server, talk, _):
+async def test_a_stranger_gets_one_code_and_is_answered_once_an_operator_accepts_it(place: Place) -> None:
+    async with telegram_chat(place, pairing=True) as (server, talk, _):
         server.write("Hello", person=1)
         (offer,) = await server.answers(1)
         await confirmed(server, server.write("Hello?", person=1))
         assert len(server.sent) == 1
         (code,) = re.findall(r"code is ([A-Z0-9]{8})\b", offer["text"])
-        async with Database(f"sqlite:///{tmp_path / 'db'}") as database:
+        async with Database(database_url(place)) as database:
             pairing = await Pairings(database.store, lambda: 0.0).accept(code.lower())
             with pytest.raises(RequestError, match="no person has the pairing code"):
                 await Pairings(database.store, lambda: 0.0).accept(code)
@@ -103,13 +113,11 @@ async def test_a_photo_is_handed_to_the_bot_with_its_caption(tmp_path: Path) -> 
     async with telegram_chat(tmp_path, allow=("1",)) as (server, talk, _):
         server.write("What is this?", person=1, photo=PICTURE)
         server.write("", person=1, photo=b"MZ this is a program")
-        server.write("", person=1, sticker={"file_id": "x"})
-        await server.answers(3)
+        await server.answers(2)
     picture = Image.from_bytes(PICTURE, "image/jpeg")
     assert list(media_of(talk.works[0].message)) == [picture]
     assert texts(server, 1)[0] == "You said: What is this?"
-    assert "no JPEG, PNG, GIF or WebP" in texts(server, 1)[1]
-    assert "neither" in texts(server, 1)[2]
+    assert texts(server, 1)[1].startswith("I could not read the picture.")
 
 
 async def test_a_long_answer_is_split_at_words_within_4096_utf_16_units(tmp_path: Path) -> None:
@@ -137,7 +145,7 @@ async def test_retry_after_is_honoured_and_failures_that_may_pass_are_repeated(t
     assert texts(server, 1) == ["You said: Hello", "You said: I am back"]
 
 
-async def test_the_messages_of_a_chat_are_answered_in_order_while_other_chats_go_on(tmp_path: Path) -> None:
+async def test_the_messages_of_a_chat_are_answered_in_order_while_other_chats_go_on(place: Place) -> None:
     slow = asyncio.Event()
 
     async def script(request: ModelRequest) -> Any:
@@ -146,7 +154,7 @@ async def test_the_messages_of_a_chat_are_answered_in_order_while_other_chats_go
             await slow.wait()
         return say(text)
 
-    async with telegram_chat(tmp_path, script, allow=("1", "2")) as (server, _, __):
+    async with telegram_chat(place, script, allow=("1", "2")) as (server, _, __):
         for text in ("slow", "second", "third"):
             server.write(text, person=1)
         server.write("other", person=2)
@@ -158,7 +166,7 @@ async def test_the_messages_of_a_chat_are_answered_in_order_while_other_chats_go
     assert texts(server, 1) == ["slow", "second", "third"]
 
 
-async def test_stop_ends_a_run_and_new_begins_a_conversation(tmp_path: Path) -> None:
+async def test_stop_ends_a_run_and_new_begins_a_conversation(place: Place) -> None:
     cancelled = asyncio.Event()
 
     async def script(request: ModelRequest) -> Any:
@@ -171,7 +179,7 @@ async def test_stop_ends_a_run_and_new_begins_a_conversation(tmp_path: Path) -> 
                 raise
         return say(text)
 
-    async with telegram_chat(tmp_path, script, allow=("1",)) as (server, talk, _):
+    async with telegram_chat(place, script, allow=("1",)) as (server, talk, _):
         server.write("work", person=1)
         await server.until(lambda: ("sendChatAction", {"chat_id": 1, "action": "typing"}) in server.calls)
         await eventually(lambda: talk.works)
@@ -219,7 +227,7 @@ async def test_a_failure_is_told_in_a_plain_sentence_without_internals(tmp_path:
     assert texts(server, 1) == ["Something went wrong, so I have no answer. Please try again later.", "Better now"]
 
 
-async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_one_who_asked(tmp_path: Path) -> None:
+async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_one_who_asked(place: Place) -> None:
     deleted: list[str] = []
 
     @tool(destructive=True)
@@ -230,7 +238,7 @@ async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_
 
     script = [call("delete_client", {"name": "John"}), say("John is deleted.")]
     settings = {"allow": ("1",), "approvers": ("9",)}
-    async with telegram_chat(tmp_path, script, runtime={"sources": [delete_client]}, **settings) as (server, _, __):
+    async with telegram_chat(place, script, runtime={"sources": [delete_client]}, **settings) as (server, _, __):
         server.write("Delete John", person=1)
         await server.answers(2)
         (question,) = texts(server, 9)
@@ -252,17 +260,17 @@ async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_
     assert deleted == ["John"]
 
 
-async def test_an_answer_that_was_made_or_half_sent_before_a_crash_is_neither_lost_nor_doubled(tmp_path: Path) -> None:
+async def test_an_answer_that_was_made_or_half_sent_before_a_crash_is_neither_lost_nor_doubled(place: Place) -> None:
     answer = "\n".join(str(number).zfill(100) for number in range(100))
     async with ScriptedTelegram() as server, talking(lambda _: say(answer)) as talk:
         station = telegram_station(server, allow=("1",))
         server.faults["sendMessage"] = [None, Fault(stall=60)]
-        async with running([station], talk, tmp_path / "db"):
+        async with running([station], talk, place):
             server.write("Count", person=1)
             await eventually(lambda: not server.faults["sendMessage"])
         assert len(server.sent) == 1
         server.write("Count", person=1)
-        async with running([telegram_station(server, allow=("1",))], talk, tmp_path / "db"):
+        async with running([telegram_station(server, allow=("1",))], talk, place):
             sent = await server.answers(6)
     assert "\n".join(each["text"] for each in sent) == f"{answer}\n{answer}"
     assert len(talk.works) == 2
@@ -278,10 +286,10 @@ async def test_a_message_that_a_dead_process_had_claimed_is_answered_after_the_r
         return say("Here I am")
 
     async with ScriptedTelegram() as server, talking(script) as talk:
-        async with running([telegram_station(server, allow=("1",))], talk, tmp_path / "db"):
+        async with running([telegram_station(server, allow=("1",))], talk, tmp_path):
             await confirmed(server, server.write("Hello", person=1))
             await stuck.wait()
-        async with running([telegram_station(server, allow=("1",))], talk, tmp_path / "db"):
+        async with running([telegram_station(server, allow=("1",))], talk, tmp_path):
             await server.answers(1)
     assert texts(server, 1) == ["Here I am"]
     assert talk.works[0].id == talk.works[1].id
@@ -289,7 +297,14 @@ async def test_a_message_that_a_dead_process_had_claimed_is_answered_after_the_r
 
 async def test_a_process_that_is_killed_leaves_its_message_to_the_next_one(tmp_path: Path) -> None:
     async with ScriptedTelegram() as server:
-        command = [sys.executable, "-m", "tests.doors.channel_process", server.url, server.token, str(tmp_path / "db")]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.doors.channel_process",
+            server.url,
+            server.token,
+            database_url(tmp_path),
+        ]
         first = await asyncio.create_subprocess_exec(*command, "hangs", cwd=ROOT, stdout=asyncio.subprocess.PIPE)
         server.write("Hello", person=1)
         assert first.stdout is not None
@@ -307,8 +322,8 @@ async def test_a_process_that_is_killed_leaves_its_message_to_the_next_one(tmp_p
     assert texts(server, 1) == ["You said: Hello", "You said: Still there?"]
 
 
-async def test_a_bot_sends_a_message_once_for_a_key_and_only_where_it_may(tmp_path: Path) -> None:
-    async with telegram_chat(tmp_path, groups=(str(GROUP),), bot="anna") as (server, _, channels):
+async def test_a_bot_sends_a_message_once_for_a_key_and_only_where_it_may(place: Place) -> None:
+    async with telegram_chat(place, groups=(str(GROUP),), bot="anna") as (server, _, channels):
         group = ChatAddress(channel="tg", chat=str(GROUP))
         await channels.send(group, "Hello all", key="k1")
         await channels.send(group, "Hello all", key="k1")
@@ -321,8 +336,8 @@ async def test_a_bot_sends_a_message_once_for_a_key_and_only_where_it_may(tmp_pa
     assert texts(server, GROUP) == ["Hello all", "bert: @cy hello"]
 
 
-async def test_a_group_that_got_another_id_goes_on(tmp_path: Path) -> None:
-    async with telegram_chat(tmp_path, groups=("-5",)) as (server, talk, channels):
+async def test_a_group_that_got_another_id_goes_on(place: Place) -> None:
+    async with telegram_chat(place, groups=("-5",)) as (server, talk, channels):
         server.faults["sendMessage"] = [Fault(status=400, description="group chat was upgraded", migrate_to=GROUP)]
         await channels.send(ChatAddress(channel="tg", chat="-5"), "Hello", key="k1")
         server.write("Hello bot", person=1, chat=GROUP, reply_to_bot=True)
@@ -331,14 +346,14 @@ async def test_a_group_that_got_another_id_goes_on(tmp_path: Path) -> None:
     assert talk.works[0].chat == "tg:group:-5"
 
 
-async def test_only_one_of_two_processes_polls_and_the_other_one_takes_over(tmp_path: Path) -> None:
+async def test_only_one_of_two_processes_polls_and_the_other_one_takes_over(place: Place) -> None:
     async with (
         ScriptedTelegram() as server,
         talking() as talk,
-        Database(f"sqlite:///{tmp_path / 'db'}", lease=0.5) as database,
+        Database(database_url(place), lease=0.5) as database,
         AsyncExitStack() as first,
     ):
-        await first.enter_async_context(running([telegram_station(server, allow=("1",))], talk, tmp_path / "db"))
+        await first.enter_async_context(running([telegram_station(server, allow=("1",))], talk, place))
         second = Channels([telegram_station(server, allow=("1",))], talk, database.store, look_seconds=0.05)
         async with second:
             server.write("one", person=1)
@@ -352,11 +367,11 @@ async def test_only_one_of_two_processes_polls_and_the_other_one_takes_over(tmp_
     assert not [text for text in server.refusals if "Conflict" in text]
 
 
-async def test_the_webhook_takes_signed_updates_once_and_nothing_else(tmp_path: Path) -> None:
+async def test_the_webhook_takes_signed_updates_once_and_nothing_else(place: Place) -> None:
     async with (
         ScriptedTelegram() as server,
         talking() as talk,
-        webhook_served(lambda url: telegram_station(server, allow=("1",), webhook_url=url), talk, tmp_path / "db") as (
+        webhook_served(lambda url: telegram_station(server, allow=("1",), webhook_url=url), talk, place) as (
             url,
             _,
         ),
@@ -367,7 +382,8 @@ async def test_the_webhook_takes_signed_updates_once_and_nothing_else(tmp_path: 
         assert await server.deliver(update, secret="wrong") == 401
         assert await server.deliver(b"{") == 400
         assert [await server.deliver(update) for _ in range(3)] == [200, 200, 200]
-        assert await server.deliver({"update_id": 5, "unknown": {}}) == 200
+        for odd in ({"update_id": 5, "unknown": {}}, {"update_id": 6, "message": {"message_id": "six"}}, []):
+            assert await server.deliver(odd) == 200
         await server.answers(1)
         server.webhook["url"] = f"{url}-other"
         assert await server.deliver(update) == 404
@@ -404,7 +420,7 @@ async def test_a_message_is_answered_when_the_database_works_again(tmp_path: Pat
     async with (
         ScriptedTelegram() as server,
         talking(script) as talk,
-        Database(f"sqlite:///{tmp_path / 'db'}", lease=0.5) as database,
+        Database(database_url(tmp_path), lease=0.5) as database,
     ):
         store = Interrupted(database.store)
         async with Channels([telegram_station(server, allow=("1",))], talk, store, look_seconds=0.05):
@@ -416,6 +432,28 @@ async def test_a_message_is_answered_when_the_database_works_again(tmp_path: Pat
             store.is_down = False
             await server.answers(1)
     assert texts(server, 1) == ["Here I am"]
+
+
+class Refused(Talk):
+    """A bot whose run the store refuses for one message, whatever its state."""
+
+    async def answer(self, work: BotWork) -> BotAnswer:
+        if work.message == "bad":
+            raise StorageError("a key has up to 512 characters")
+        return await super().answer(work)
+
+
+async def test_a_message_that_the_store_always_refuses_is_given_up_and_the_others_are_answered(tmp_path: Path) -> None:
+    async with (
+        ScriptedTelegram() as server,
+        talking() as talk,
+        running([telegram_station(server, allow=("1", "2"))], Refused(talk.runtime), tmp_path),
+    ):
+        server.write("bad", person=1)
+        server.write("good", person=2)
+        await server.until(lambda: bool(texts(server, 1) and texts(server, 2)))
+    assert texts(server, 1) == ["Something went wrong, so I have no answer. Please try again later."]
+    assert "You said: good" in texts(server, 2)
 
 
 async def test_after_a_forwarded_message_a_person_is_asked_and_its_words_are_marked_and_command_nothing(

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.doors.talking import Talk, talking, webhook_served
-from toolcaddie.app.settings import ChannelSettings
+from tests.doors.talking import Place, program_chat
+from toolcaddie.core.bots import chat_origin, is_group_chat
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.doors.channels.station import Station
 from toolcaddie.doors.channels.webhook import webhook
 from toolcaddie.parts import Parts, Secrets
-from toolcaddie.testing.webhooks import ScriptedProgram
 
 pytestmark = pytest.mark.anyio
-
-
-@contextlib.asynccontextmanager
-async def program_and_bot(folder: Path, **settings: Any) -> AsyncIterator[tuple[ScriptedProgram, str, Talk]]:
-    async with ScriptedProgram() as program:
-        parts = Parts(secrets=Secrets({"HOOK_SECRET": program.secret}))
-        service = webhook(secret_env="HOOK_SECRET", reply_url=program.url, parts=parts)
-        station = Station(settings=ChannelSettings(name="hook", **settings), type="webhook", service=service)
-        async with talking() as talk, webhook_served(lambda _: station, talk, folder / "db") as (url, _):
-            yield program, url, talk
 
 
 def message(number: int = 1, **more: Any) -> dict[str, Any]:
     return {"id": f"m{number}", "chat": "room", "person": "ann", "text": f"Hello {number}", **more}
 
 
-async def test_a_signed_message_is_answered_once_by_a_signed_reply(tmp_path: Path) -> None:
-    async with program_and_bot(tmp_path, allow=("ann",)) as (program, url, _):
+async def test_a_signed_message_is_answered_once_by_a_signed_reply(place: Place) -> None:
+    async with program_chat(place, allow=("ann",)) as (program, url, _):
         program.faults = [500, 503, 429]
         assert [await program.post(url, message()) for _ in range(3)] == [202, 202, 202]
         (reply,) = await program.replies(1)
@@ -51,7 +37,7 @@ async def test_a_signed_message_is_answered_once_by_a_signed_reply(tmp_path: Pat
 
 
 async def test_requests_that_are_unsigned_old_or_malformed_are_refused_without_a_word(tmp_path: Path) -> None:
-    async with program_and_bot(tmp_path, allow=("*",)) as (program, url, talk):
+    async with program_chat(tmp_path, allow=("*",)) as (program, url, talk):
         assert await program.post(url, message(), signature="v1,AAAA") == 401
         assert await program.post(url, message(), signature="") == 401
         assert await program.post(url, message(), at=time.time() - 600) == 401
@@ -63,8 +49,8 @@ async def test_requests_that_are_unsigned_old_or_malformed_are_refused_without_a
     assert not talk.works
 
 
-async def test_a_hundred_chats_are_answered_at_once(tmp_path: Path) -> None:
-    async with program_and_bot(tmp_path, allow=("*",)) as (program, url, _):
+async def test_a_hundred_chats_are_answered_at_once(place: Place) -> None:
+    async with program_chat(place, allow=("*",)) as (program, url, _):
         statuses = await asyncio.gather(
             *(program.post(url, message(n, chat=str(n), person=str(n))) for n in range(100))
         )
@@ -77,3 +63,41 @@ def test_a_short_secret_is_refused() -> None:
     parts = Parts(secrets=Secrets({"HOOK_SECRET": "short"}))
     with pytest.raises(ConfigError, match="too short"):
         webhook(secret_env="HOOK_SECRET", reply_url="http://127.0.0.1/", parts=parts)
+
+
+async def test_a_signed_request_counts_for_five_minutes_by_either_clock_and_its_message_once(place: Place) -> None:
+    now = [1_700_000_000.0]
+    async with program_chat(place, clock=lambda: now[0], allow=("*",)) as (program, url, talk):
+        for number, skew in enumerate((-300, 300)):
+            assert await program.post(url, message(number), at=now[0] + skew) == 202
+        for skew in (-301, 301):
+            assert await program.post(url, message(9), at=now[0] + skew) == 401
+        await program.replies(2)
+        now[0] += 299
+        assert await program.post(url, message(0), at=1_700_000_000.0) == 202
+        now[0] += 2
+        assert await program.post(url, message(0), at=1_700_000_000.0) == 401
+        assert await program.post(url, message(2), at=now[0]) == 202
+        await program.replies(3)
+    assert [work.message for work in talk.works] == ["Hello 0", "Hello 1", "Hello 2"]
+
+
+async def test_ids_of_any_letters_have_chats_of_their_own_and_control_characters_are_refused(place: Place) -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    chats = ["房间", family, "é" * 128, "room", "room#1", "group:room", "a:b%00"]
+    async with program_chat(place, allow=("*",), groups=("room",)) as (program, url, talk):
+        for number, chat in enumerate(chats):
+            assert await program.post(url, message(number, chat=chat, person=chat, id=f"m{chat}"[:128])) == 202
+        assert await program.post(url, message(100, chat="room", group=True)) == 202
+        replies = await program.replies(len(chats) + 1)
+        for bad in ("a\0b", "a\nb", "\u202eevil", "\ud800", "", "x" * 129):
+            for field in ("id", "chat", "person"):
+                assert await program.post(url, message() | {field: bad}) == 400
+        for body in (b"", b"null", b"[]", b"\xff\xfe", b'{"a":' * 5_000, b"chat=room&person=ann"):
+            assert await program.post(url, body) == 400
+    assert sorted(each["chat"] for each in replies) == sorted([*chats, "room"])
+    names = [work.chat for work in talk.works]
+    assert len(set(names)) == len(chats) + 1
+    assert [name for name in names if is_group_chat(name)] == ["hook:group:room"]
+    assert all(chat_origin(name) == name for name in names)
+    assert all(len(name) <= 140 for name in names)

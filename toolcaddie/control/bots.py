@@ -58,7 +58,7 @@ class Bot:
     persona: str | None = None
     """The folder from which its persona files are read when it has none yet; None: it begins without files."""
     language: Literal["en", "es"] = "en"
-    """Language of the instructions in its system prompt."""
+    """Language of the instructions in its system prompt, and of what its channels say themselves."""
     groups: tuple[str, ...] | None = None
     """Groups of built-in tools that it may use; None: all. Other tools are not restricted by them."""
     disabled_tools: tuple[str, ...] = ()

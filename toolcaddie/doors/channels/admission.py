@@ -65,12 +65,7 @@ class Admission:
     async def pairing_text(self, station: Station, message: Incoming) -> str | None:
         """Returns the text with a code for a stranger; None: the stranger gets none now."""
         code = await self._pairings.new_code(station.name, message)
-        if code is None:
-            return None
-        return (
-            f"I do not know you yet. Your pairing code is {code}. Give it to the person who runs this bot; "
-            "it is valid for an hour."
-        )
+        return None if code is None else station.sentences.pairing.format(code=code)
 
     def _note(self, station: Station, message: Incoming, who: str) -> None:
         """Logs a stranger once, so that an operator learns the id that the settings need."""

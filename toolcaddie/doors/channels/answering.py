@@ -11,13 +11,13 @@ from toolcaddie.core.channels import Incoming
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import (
     LimitExceededError,
-    OutboundError,
     ProviderError,
     RequestError,
     RunNotFoundError,
     StorageError,
     ToolcaddieError,
 )
+from toolcaddie.doors.channels.attachments import unreadable
 from toolcaddie.doors.channels.contents import busy, content_of
 from toolcaddie.doors.channels.histories import Histories
 from toolcaddie.doors.channels.journal import Entry, Journal, Letter, Lost
@@ -31,21 +31,14 @@ from toolcaddie.doors.channels.questions import (
 )
 from toolcaddie.doors.channels.station import Station, shown_name
 from toolcaddie.ports import BotTalk
+from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
-NOTHING_READABLE = "I can read texts and pictures, and your message has neither."
-EMPTY_ANSWER = "I have no answer to that."
-FAILED = "Something went wrong, so I have no answer. Please try again later."
-TOO_LONG = "This needed more than I may use for one answer, so I stopped. Please ask for less at once."
-NOT_POSSIBLE = "I cannot answer here at the moment. Please tell the person who looks after me."
-ASKED_OTHERS = "A call in this needs somebody else's approval. I have asked, and answer when it is decided."
-WAITS_IN_INBOX = "A call in this needs somebody else's approval. I answer when it is decided."
-_WAITS = (ASKED_OTHERS, WAITS_IN_INBOX)
-_FROM_ELSEWHERE = Inherited(taint=("forwarded message",))
-"""What a run inherits that answers words of somebody else: it counts as one that has read something untrusted."""
+_MOST_STORAGE_FAILURES = 3
+_MOST_FAILED = 1_000
 
 
 class Answering:
@@ -61,6 +54,8 @@ class Answering:
         self._histories = histories
         self._running: dict[str, tuple[str, asyncio.Task[BotAnswer]]] = {}
         """The run of each chat, by its lane, and the id of the person whose message it answers."""
+        self._storage_failures: Bounded[str, int] = Bounded(_MOST_FAILED)
+        """How often the database failed in each run."""
 
     async def answer(self, station: Station, entry: Entry, owner: int) -> None:
         """Answers a recorded message, or sends what is left of its answer."""
@@ -94,11 +89,11 @@ class Answering:
         """Ends the run of a chat, and returns what became of it. In a group, only the person who asked can end it."""
         person, task = self._running.get(station.lane(message.chat), ("", None))
         if task is None:
-            return "There is nothing to stop."
+            return station.sentences.nothing_to_stop
         if person != message.person:
-            return "Only the person who asked can stop this answer."
+            return station.sentences.not_yours_to_stop
         task.cancel()
-        return "Stopped."
+        return station.sentences.stopped
 
     async def proceed(self, station: Station, run: WaitingRun, owner: int) -> None:
         """Continues a run whose questions are answered, and sends its answer to its chat."""
@@ -112,7 +107,8 @@ class Answering:
             if text is not None:
                 letter = _reply(station, run.message, text)
                 # Whatever else continues runs sends their answers under this key too, and one of them is sent.
-                key = f"{run.work.id}/reply" + (f"/{run.times}" if text in _WAITS else "")
+                waits = (station.sentences.asked_others, station.sentences.waits_in_inbox)
+                key = f"{run.work.id}/reply" + (f"/{run.times}" if text in waits else "")
                 entry = await self._journal.write(station.name, key, letter, owner=owner)
             if await self._questions.waits(run):  # otherwise it has asked again
                 await self._questions.forget(run)
@@ -133,20 +129,22 @@ class Answering:
     async def _text(self, station: Station, message: Incoming, owner: int) -> str | None:
         """Returns the answer of the bot; None: the run was stopped, and nothing is to be said."""
         async with station.places, busy(station, message):
+            if message.edited:
+                return station.sentences.edited
             try:
                 content = await content_of(station, message)
-            except (ProviderError, OutboundError) as error:
-                log.warning("channel_picture_not_read", channel=station.name, error=str(error))
-                return f"I could not read the picture: {error}" if isinstance(error, OutboundError) else FAILED
+            except ProviderError as error:
+                log.warning("channel_attachment_not_read", channel=station.name, error=str(error))
+                return station.sentences.failed
             if not content:
-                return NOTHING_READABLE
+                return unreadable(station, message)
             number = await self._histories.number(station.name, message.chat)
             work = BotWork(
                 id=station.work_id(message),
                 principal=station.principal(message),
                 message=content,
                 chat=station.history(message.chat, group=message.group, number=number),
-                inherited=_FROM_ELSEWHERE if message.forwarded else NOTHING_INHERITED,
+                inherited=_inherited(message),
                 reply_to=station.address(message.chat),
             )
             return await self._outcome(station, message, work, self._talk.answer(work), owner, 0)
@@ -161,6 +159,7 @@ class Answering:
         times: int,
     ) -> str | None:
         """Waits for the answer of the bot. Returns its text, or what went wrong in a plain sentence; None: it was stopped."""
+        sentences = station.sentences
         try:
             result = await self._stoppable(station.lane(message.chat), message.person, answer)
             if result is None:
@@ -174,25 +173,31 @@ class Answering:
                 )
                 return await self._ask(station, run, owner)
             if result.status == "failed":
-                return FAILED
-            return result.text if result.text.strip() else EMPTY_ANSWER
+                return sentences.failed
+            return result.text if result.text.strip() else sentences.empty_answer
         except RunNotFoundError:
             if times:
                 raise
-            return NOT_POSSIBLE
+            return sentences.not_possible
         except LimitExceededError:
-            return TOO_LONG
+            return sentences.too_long
         except RequestError as error:
             log.error("channel_run_refused", channel=station.name, run_id=work.id, error=str(error))
-            return NOT_POSSIBLE
-        except StorageError:
-            raise  # not a failure of the run: the message is answered when the database works again
+            return sentences.not_possible
+        except StorageError as error:
+            failures = (self._storage_failures.get(work.id) or 0) + 1
+            self._storage_failures.put(work.id, failures)
+            if failures < _MOST_STORAGE_FAILURES:
+                raise  # not a failure of the run: the message is answered when the database works again
+            # The channels begin again after each such failure, so one message must not cause them for ever.
+            log.error("channel_run_failed", channel=station.name, run_id=work.id, error=str(error))
+            return sentences.failed
         except ToolcaddieError as error:
             log.error("channel_run_failed", channel=station.name, run_id=work.id, error=str(error))
-            return FAILED
+            return sentences.failed
         except Exception:  # whatever the bot's code raises: the person is told, and the next message is answered
             log.exception("channel_run_failed", channel=station.name, run_id=work.id)
-            return FAILED
+            return sentences.failed
 
     async def _stoppable(self, lane: str, person: str, answer: Coroutine[Any, Any, BotAnswer]) -> BotAnswer | None:
         """Waits for an answer that `/stop` can end. Returns None if it was ended."""
@@ -210,11 +215,11 @@ class Answering:
     async def _ask(self, station: Station, run: WaitingRun, owner: int) -> str:
         """Asks people about the calls for which a run waits. Returns what the person who wrote is told."""
         questions = await self._questions.remember(run)
-        chats = question_chats(station, run.message)
+        chats, sentences = question_chats(station, run.message), station.sentences
         for approval in questions:
-            text = question_text(approval, asker=shown_name(run.message))
+            text = question_text(sentences, approval, asker=shown_name(run.message))
             for chat in chats:
-                letter = replace(letter_of(station, chat, text), buttons=question_buttons(approval))
+                letter = replace(letter_of(station, chat, text), buttons=question_buttons(sentences, approval))
                 entry = await self._journal.write(station.name, f"{approval.id}:{chat}", letter, owner=owner)
                 if entry is None:
                     continue
@@ -222,7 +227,14 @@ class Answering:
                     await self._outbox.deliver(station, entry)
                 except ProviderError as error:
                     log.error("channel_question_not_asked", channel=station.name, chat=chat, error=str(error))
-        return ASKED_OTHERS if chats else WAITS_IN_INBOX
+        return sentences.asked_others if chats else sentences.waits_in_inbox
+
+
+def _inherited(message: Incoming) -> Inherited:
+    """Returns what the run inherits that answers a message. If it has words of somebody else, the run counts as one that has read
+    something untrusted."""
+    taint = (*(["forwarded message"] if message.forwarded else []), *(["attached file"] if message.files else []))
+    return Inherited(taint=taint) if taint else NOTHING_INHERITED
 
 
 def _reply(station: Station, message: Incoming, text: str) -> Letter:

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Literal, get_args
 
 from msgspec import Struct
 
 Name = Literal["stop", "new", "help", "start", "approve", "deny"]
 
-HELP: Mapping[str, str] = {
-    "/stop": "ends the answer that is being made",
-    "/new": "begins a new conversation",
-    "/approve ID": "lets a call run that waits for approval",
-    "/deny ID": "refuses such a call",
-    "/help": "shows this list",
-}
 _COMMAND = re.compile(rf"/(?P<name>{'|'.join(get_args(Name))})(?:@\w+)?(?:\s+(?P<argument>\S+))?\s*", re.IGNORECASE)
 _LONGEST = 256
 
@@ -33,10 +25,3 @@ def read_command(text: str) -> Command | None:
         return None
     name = match["name"].lower()
     return Command(next(known for known in get_args(Name) if known == name), match["argument"] or "")
-
-
-def help_text() -> str:
-    """Returns the list of commands."""
-    return "\n".join(
-        ["Write a message, and I answer it.", *(f"{command}: {effect}" for command, effect in HELP.items())]
-    )

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from toolcaddie.core.channels import Incoming
-from toolcaddie.core.content import Block, Content, Text
+from toolcaddie.core.content import Content, Text
 from toolcaddie.core.errors import OutboundError, ProviderError
+from toolcaddie.doors.channels.attachments import attachments_of
 from toolcaddie.doors.channels.station import Station, shown_name
 from toolcaddie.guards.markers import marked
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 
-FORWARDED = "A forwarded message, which somebody else wrote:"
-
 
 async def content_of(station: Station, message: Incoming) -> Content:
-    """Returns a message as the bot reads it. Raises `ProviderError` or `OutboundError` for a picture that cannot be had."""
+    """Returns a message as the bot reads it; empty: nothing of it can be read. Raises `ProviderError` if the service fails."""
+    attachments, sentences = await attachments_of(station, message), station.sentences
     text = message.text.strip()
     if message.forwarded and text:
-        text = f"{FORWARDED}\n{marked(text)}"
-    if message.group and (text or message.pictures):
+        text = f"{sentences.forwarded}\n{marked(text)}"
+    lines = [text] if text else []
+    lines += (f"{sentences.attached}\n{marked(each)}" for each in attachments.texts)
+    if not lines and not attachments.pictures:
+        return ""
+    if not attachments.is_complete:
+        lines.append(sentences.also_unreadable)
+    text = "\n".join(lines)
+    if message.group:
         text = f"[{shown_name(message)}]: {text}"
-    pictures: Sequence[Block] = [await station.service.picture(reference) for reference in message.pictures]
-    if not pictures:
+    if not attachments.pictures:
         return text
-    return (*([Text(text=text)] if text else []), *pictures)
+    return (*([Text(text=text)] if text else []), *attachments.pictures)
 
 
 @asynccontextmanager

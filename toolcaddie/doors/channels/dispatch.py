@@ -10,11 +10,12 @@ from functools import partial
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.errors import RequestError, StorageError
 from toolcaddie.doors.channels.answering import Answering
-from toolcaddie.doors.channels.commands import Command, help_text, read_command
+from toolcaddie.doors.channels.commands import Command, read_command
 from toolcaddie.doors.channels.histories import Histories
 from toolcaddie.doors.channels.journal import Entry, Journal, Lost
 from toolcaddie.doors.channels.lanes import Job, Lanes
 from toolcaddie.doors.channels.questions import Questions, WaitingRun
+from toolcaddie.doors.channels.sentences import Sentences
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
@@ -25,7 +26,6 @@ _MOST_COMMANDS = 20
 """The largest number of commands of one chat that wait."""
 _RUN_LOOKS = 20
 """Number of looks for messages after which runs that wait are looked at, and messages of processes that died."""
-_LONGEST_ERROR = 300
 
 
 class Dispatch:
@@ -64,8 +64,8 @@ class Dispatch:
             )
             self._lane(station, chat, lambda: self._answering.answer(station, entry, self.owner))
             return
-        # Somebody else's words decide nothing in this person's name.
-        command = None if message.forwarded else read_command(message.text)
+        # Somebody else's words decide nothing in this person's name, and a command that is changed afterwards is none.
+        command = None if message.forwarded or message.edited else read_command(message.text)
         if command is not None and command.name != "new":
             known = command
             # Commands do not wait for the answer that is being made.
@@ -152,25 +152,26 @@ class Dispatch:
             case "approve" | "deny":
                 text = await self._decide(station, message, command)
             case _:
-                text = help_text()
+                text = station.sentences.help
         await self._answering.say(station, entry, text)
 
     async def _decide(self, station: Station, message: Incoming, command: Command) -> str:
         """Answers a question in the name of the person who wrote. Returns what became of it."""
-        approve = command.name == "approve"
+        approve, sentences = command.name == "approve", station.sentences
         if not command.argument:
-            return f"Write /{command.name} with the id of the question."
+            return sentences.which_question.format(command=command.name)
         try:
             run = await self._questions.decide(command.argument, approve=approve, by=station.principal(message))
         except RequestError as error:
-            return f"This was not possible: {str(error)[:_LONGEST_ERROR]}"
+            log.info("channel_decision_refused", channel=station.name, error=str(error))
+            return _refusal(sentences, error)
         if run is not None and (origin := self._station(run.channel)) is not None:
             self._proceed(origin, run)
-        return "Approved." if approve else "Refused."
+        return sentences.approved if approve else sentences.refused
 
     async def _begin_conversation(self, station: Station, entry: Entry, message: Incoming) -> None:
         await self._histories.begin(station.name, message.chat)
-        await self._answering.say(station, entry, "This is a new conversation.")
+        await self._answering.say(station, entry, station.sentences.new_conversation)
 
     def _proceed(self, station: Station, run: WaitingRun) -> None:
         self._lane(station, run.message.chat, lambda: self._answering.proceed(station, run, self.owner))
@@ -179,10 +180,7 @@ class Dispatch:
         """Tells a chat once that too much is waiting. Further messages are not answered until one was."""
         first = lane not in self._refused
         self._refused.add(lane)
-        text = (
-            f"{station.settings.waiting} messages of this chat are waiting already. I do not read further ones until I have "
-            "answered some of them."
-        )
+        text = station.sentences.too_many.format(count=station.settings.waiting)
         job = (lambda: self._answering.say(station, entry, text)) if first else (lambda: self._drop(entry))
         self._commands.put(lane, self._guarded(job), always=True)
 
@@ -206,3 +204,16 @@ class Dispatch:
 
     def _station(self, name: str) -> Station | None:
         return next((station for station in self._stations if station.name == name), None)
+
+
+def _refusal(sentences: Sentences, error: RequestError) -> str:
+    """Returns why a question could not be answered."""
+    match error.code:
+        case "unknown_approval":
+            return sentences.unknown_approval
+        case "approval_closed":
+            return sentences.approval_closed
+        case "may_not_approve":
+            return sentences.may_not_approve
+        case _:
+            return sentences.not_decided

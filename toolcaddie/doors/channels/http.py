@@ -15,7 +15,7 @@ from toolcaddie.core.channels import ChannelReply, ChannelRequest
 from toolcaddie.core.errors import ProviderError, StorageError
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.inbox import PATH
-from toolcaddie.doors.small_bodies import small_body
+from toolcaddie.doors.small_bodies import respond, small_body
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -50,15 +50,9 @@ class ChannelsDoor:
         except Exception:  # the outermost frame: the server would log a traceback and close the connection
             log.exception("channel_request_failed", channel=name[:64])
             reply = ChannelReply(status=500)
-        if reply is None:
-            return
-        headers = [
-            (b"content-type", reply.content_type.encode()),
-            (b"content-length", b"%d" % len(reply.body)),
-            (b"x-content-type-options", b"nosniff"),
-        ]
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.body})
+        if reply is not None:
+            headers = [(b"content-type", reply.content_type.encode()), (b"x-content-type-options", b"nosniff")]
+            await respond(send, reply.status, reply.body, headers)
 
     async def _reply(self, name: str, scope: Scope, receive: Receive) -> ChannelReply | None:
         """Returns the response; None: the client is gone."""
@@ -68,8 +62,6 @@ class ChannelsDoor:
         headers = {
             key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"] if counts[key] == 1
         }
-        if (declared := headers.get("content-length", "")).isdecimal() and int(declared) > MOST_BYTES:
-            return ChannelReply(status=413)
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 body = await small_body(receive, MOST_BYTES)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from toolcaddie.core.channels import AttachedFile
 from toolcaddie.core.content import Image
 from toolcaddie.core.errors import OutboundError
 
 MOST_BYTES = 5 * 1024 * 1024
 """Size of the largest picture that is accepted, as the strictest model API has it."""
+
+_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+
+def is_picture(file: AttachedFile) -> bool:
+    """Returns True if an attached file says that it is a picture."""
+    return file.mime_type in _TYPES
 
 
 def image_of(data: bytes) -> Image:

@@ -12,6 +12,7 @@ from toolcaddie.core.bots import BotWork
 from toolcaddie.core.channels import Button, Incoming
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError
+from toolcaddie.doors.channels.sentences import Sentences
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.ports import BotTalk, Store
 from toolcaddie.util.text import visible
@@ -94,25 +95,25 @@ class Questions:
                 return runs
 
 
-def question_text(approval: Approval, *, asker: str) -> str:
+def question_text(sentences: Sentences, approval: Approval, *, asker: str) -> str:
     """Returns the question about a call: everything that would be approved, with nothing hidden in it."""
     arguments = msgspec.json.format(msgspec.json.encode(approval.arguments)).decode()
     lines = [
-        f"{asker} asks for a call that needs approval.",
-        f"Tool: {approval.tool}",
-        f"Arguments: {arguments}",
-        *([f"What it would do:\n{approval.preview}"] if approval.preview else []),
-        *([f"Reason: {approval.reason}"] if approval.reason else []),
-        *([f"It follows what strangers wrote, read with: {', '.join(approval.taint)}"] if approval.taint else []),
-        f"Answer with the buttons, or write /approve {approval.id} or /deny {approval.id}",
+        sentences.question.format(asker=asker),
+        sentences.question_tool.format(tool=approval.tool),
+        sentences.question_arguments.format(arguments=arguments),
+        *([sentences.question_preview.format(preview=approval.preview)] if approval.preview else []),
+        *([sentences.question_reason.format(reason=approval.reason)] if approval.reason else []),
+        *([sentences.question_taint.format(tools=", ".join(approval.taint))] if approval.taint else []),
+        sentences.question_answers.format(id=approval.id),
     ]
     return visible("\n".join(lines))
 
 
-def question_buttons(approval: Approval) -> tuple[Button, ...]:
+def question_buttons(sentences: Sentences, approval: Approval) -> tuple[Button, ...]:
     return (
-        Button(label="Approve", command=f"/approve {approval.id}"),
-        Button(label="Deny", command=f"/deny {approval.id}"),
+        Button(label=sentences.approve, command=f"/approve {approval.id}"),
+        Button(label=sentences.deny, command=f"/deny {approval.id}"),
     )
 
 

@@ -49,4 +49,5 @@ def _station(part: PartSettings, settings: Settings, parts: Parts, registry: Reg
         settings=msgspec.structs.replace(ours, bot=bot),
         type=part.type,
         service=registry.make("channel", part.type, own, parts),
+        language=settings.bots[bot].language,
     )

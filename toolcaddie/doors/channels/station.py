@@ -7,9 +7,11 @@ import hashlib
 from dataclasses import dataclass, field
 
 from toolcaddie.app.settings.channels import ChannelSettings
-from toolcaddie.core.bots import ChatAddress
+from toolcaddie.core.bots import ChatAddress, chat_name
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.control import Principal
+from toolcaddie.doors.channels.sentences import Sentences, sentences_in
+from toolcaddie.engine.prompt import Language
 from toolcaddie.ports.channels import Channel
 
 _LONGEST_NAME = 64
@@ -24,6 +26,8 @@ class Station:
     type: str
     """Name of the factory that made the service."""
     service: Channel
+    language: Language = "en"
+    """Language of the bot."""
     places: asyncio.Semaphore = field(init=False)
     """Limits the messages that are answered at the same time."""
 
@@ -33,6 +37,11 @@ class Station:
     @property
     def name(self) -> str:
         return self.settings.name
+
+    @property
+    def sentences(self) -> Sentences:
+        """What the door itself says to people here."""
+        return sentences_in(self.language)
 
     def principal(self, message: Incoming) -> Principal:
         """Returns the person who wrote a message."""
@@ -50,7 +59,7 @@ class Station:
 
     def history(self, chat: str, *, group: bool, number: int) -> str:
         """Returns the name under which the messages of a chat are stored. `number`: how often a new conversation was begun."""
-        name = f"{self.name}:group:{chat}" if group else f"{self.name}:{chat}"
+        name = chat_name(self.name, chat, group=group)
         return f"{name}#{number}" if number else name
 
     def address(self, chat: str) -> ChatAddress:

@@ -11,17 +11,17 @@ import hashlib
 from collections.abc import Callable
 from typing import Annotated
 
-import aiohttp
 import msgspec
 from msgspec import Meta, Struct
 
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming, Outgoing
 from toolcaddie.core.content import Image
 from toolcaddie.core.errors import ConfigError, OutboundError, ProviderUnavailableError
-from toolcaddie.doors.channels.calls import called, refusal
+from toolcaddie.doors.channels.base import WebhookChannel
+from toolcaddie.doors.channels.calls import Calls
 from toolcaddie.guards.signatures import is_signed, signature, signing_key
 from toolcaddie.parts import Parts, Variable
-from toolcaddie.ports.channels import ChannelInbox
+from toolcaddie.util.text import visible_line
 
 _OLDEST_SECONDS = 300.0
 """Age of the oldest request that is accepted, and how far a clock may be ahead."""
@@ -43,27 +43,17 @@ class _Message(Struct, frozen=True, forbid_unknown_fields=True):
     forwarded: bool = False
 
 
-class Webhook:
+class Webhook(WebhookChannel):
     """Implements `ports.Channel`."""
 
     longest = 4_096
     busy_seconds = 0.0
 
-    def __init__(
-        self, key: bytes, reply_url: str, client: Callable[..., aiohttp.ClientSession], clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, calls: Calls, *, key: bytes, reply_url: str, clock: Callable[[], float]) -> None:
+        super().__init__(calls)
         self._key = key
         self._reply_url = reply_url
-        self._client = client
         self._clock = clock
-        self._session: aiohttp.ClientSession | None = None
-        self._inbox: ChannelInbox | None = None
-
-    async def open(self, inbox: ChannelInbox) -> None:
-        self._inbox = inbox
-
-    async def listen(self) -> None:
-        """Does nothing: programs send their messages."""
 
     async def receive(self, request: ChannelRequest) -> ChannelReply:
         headers = request.headers
@@ -77,9 +67,10 @@ class Webhook:
             message = msgspec.json.decode(request.body, type=_Message)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return ChannelReply(status=400)
-        assert self._inbox is not None
+        if any(visible_line(each) != each for each in (message.id, message.chat, message.person)):
+            return ChannelReply(status=400)  # ids are shown to people, and name what is stored
         # The id of the message and not that of the request: a request that is sent again may get another one.
-        await self._inbox.put(
+        await self._opened.put(
             Incoming(
                 key=message.id,
                 chat=message.chat,
@@ -112,22 +103,12 @@ class Webhook:
             "webhook-timestamp": stamp,
             "webhook-signature": signature(self._key, webhook_id, stamp, body),
         }
-        if self._session is None:
-            self._session = self._client(seconds=_SECONDS)
         try:
-            status, _ = await called(
-                self._session,
-                "POST",
-                self._reply_url,
-                service="the reply_url",
-                seconds=_SECONDS,
-                data=body,
-                headers=headers,
-            )
+            status, _ = await self._calls.call("POST", self._reply_url, seconds=_SECONDS, data=body, headers=headers)
         except OutboundError as error:
             raise ProviderUnavailableError(str(error)) from error
         if not 200 <= status < 300:
-            raise refusal("the reply_url", status, "the message was not accepted")
+            raise self._calls.refusal(status, "the message was not accepted")
 
     async def show_busy(self, message: Incoming) -> None:
         """Does nothing: there is no such message."""
@@ -138,11 +119,6 @@ class Webhook:
     async def facts(self) -> ChannelFacts:
         """Returns the address of the replies. Nothing is sent to it, because everything sent there is a message."""
         return ChannelFacts(bot="webhook", details={"reply_url": self._reply_url})
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     def _is_recent(self, stamp: str) -> bool:
         return (
@@ -163,4 +139,4 @@ def webhook(*, secret_env: Variable, reply_url: str, parts: Parts) -> Webhook:
         raise ConfigError(
             f"the secret in {secret_env} is too short to sign with; take at least {_WEAKEST_SECRET} bytes"
         )
-    return Webhook(key, reply_url, parts.client, parts.clock)
+    return Webhook(Calls("the reply_url", parts.client), key=key, reply_url=reply_url, clock=parts.clock)

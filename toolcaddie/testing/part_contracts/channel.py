@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from toolcaddie.core.channels import ChannelReply, ChannelRequest, Incoming, Outgoing
 from toolcaddie.core.errors import OutboundError, ProviderError
-from toolcaddie.ports.channels import Channel
+from toolcaddie.ports.channels import Channel, FileChannel
 from toolcaddie.testing.contract import Checks, ContractError, expect
 from toolcaddie.testing.part_contracts.subject import Subject
 
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 _SECONDS = 30.0
 _SHORTEST = 100
+_REFERENCES = ("nothing", "../../etc/passwd", "http://127.0.0.1/", "")
 _BODIES = (b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b'{"a":' * 500, b'{"id": 1e999}', b"x" * 100_000)
 _HEADERS: tuple[Mapping[str, str], ...] = (
     {},
@@ -129,12 +130,25 @@ async def sending_to_an_unknown_chat_ends_with_or_without_a_provider_error(subje
 @CHECKS.add()
 async def an_unknown_picture_is_an_error_of_the_service(subject: Subject[Channel]) -> None:
     channel, _ = await _opened(subject)
-    for reference in ("nothing", "../../etc/passwd", "http://127.0.0.1/", ""):
+    for reference in _REFERENCES:
         try:
             await _soon(channel.picture(reference), "picture")
         except (ProviderError, OutboundError):
             continue
         raise ContractError(f"it returned a picture for the reference {reference!r}")
+    await channel.close()
+
+
+@CHECKS.add()
+async def an_unknown_file_is_an_error_of_the_service(subject: Subject[Channel]) -> None:
+    channel, _ = await _opened(subject)
+    if isinstance(channel, FileChannel):
+        for reference in _REFERENCES:
+            try:
+                await _soon(channel.file(reference, 100), "file")
+            except (ProviderError, OutboundError):
+                continue
+            raise ContractError(f"it returned a file for the reference {reference!r}")
     await channel.close()
 
 

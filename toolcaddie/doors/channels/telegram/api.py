@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
 from toolcaddie.core.errors import OutboundError, ProviderProtocolError
-from toolcaddie.doors.channels.calls import called, refusal
+from toolcaddie.doors.channels.calls import Calls
 
-_SERVICE = "Telegram"
 _SECONDS = 20.0
 
 
@@ -39,27 +36,24 @@ class _Answer(Struct, frozen=True):
 
 
 class TelegramApi:
-    """Calls the methods with a bot's token. `client` makes the session, in the running event loop."""
+    """Calls the methods with a bot's token."""
 
-    def __init__(self, token: str, base_url: str, client: Callable[..., aiohttp.ClientSession]) -> None:
+    def __init__(self, calls: Calls, *, token: str, base_url: str) -> None:
+        self._calls = calls
         self._token = token
         self._base_url = base_url.rstrip("/")
-        self._client = client
-        self._session: aiohttp.ClientSession | None = None
 
     async def call(self, method: str, *, seconds: float = _SECONDS, **parameters: Any) -> Any:
         """Returns the result of a method. Raises `ProviderError`, and `GroupMoved` if a group has got another id."""
         url = f"{self._base_url}/bot{self._token}/{method}"
         headers = {"content-type": "application/json"}
         body = msgspec.json.encode(parameters)
-        status, data = await called(
-            self._session_(), "POST", url, service=_SERVICE, seconds=seconds, data=body, headers=headers
-        )
+        status, data = await self._calls.call("POST", url, seconds=seconds, data=body, headers=headers)
         try:
             answer = msgspec.json.decode(data, type=_Answer)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             if status >= 500:
-                raise refusal(_SERVICE, status, method) from error
+                raise self._calls.refusal(status, method) from error
             raise ProviderProtocolError(f"Telegram's answer to {method} is not what its API describes") from error
         if answer.ok and status == 200:
             return answer.result
@@ -67,7 +61,7 @@ class TelegramApi:
             raise GroupMoved(str(answer.parameters.migrate_to_chat_id))
         code = answer.error_code or status
         code = 401 if code == 404 else code  # a token that nobody has is an unknown address
-        raise refusal(_SERVICE, code, f"{method}: {answer.description}", answer.parameters.retry_after)
+        raise self._calls.refusal(code, f"{method}: {answer.description}", answer.parameters.retry_after)
 
     async def download(self, file_id: str, most: int) -> bytes:
         """Returns a file of at most `most` bytes. Raises `ProviderError` or `OutboundError`."""
@@ -78,17 +72,7 @@ class TelegramApi:
         if int(found.get("file_size") or 0) > most:
             raise OutboundError(f"it is larger than {most:,} bytes")
         url = f"{self._base_url}/file/bot{self._token}/{quote(path)}"
-        status, data = await called(self._session_(), "GET", url, service=_SERVICE, seconds=_SECONDS, most=most)
+        status, data = await self._calls.call("GET", url, most=most)
         if status != 200:
-            raise refusal(_SERVICE, status, "the file cannot be downloaded")
+            raise self._calls.refusal(status, "the file cannot be downloaded")
         return data
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    def _session_(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = self._client(seconds=None)
-        return self._session

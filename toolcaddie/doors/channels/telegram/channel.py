@@ -22,11 +22,12 @@ import msgspec
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming, Outgoing
 from toolcaddie.core.content import Image
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError
+from toolcaddie.doors.channels.base import BaseChannel
+from toolcaddie.doors.channels.calls import Calls
 from toolcaddie.doors.channels.pictures import MOST_BYTES, image_of
 from toolcaddie.doors.channels.telegram.api import GroupMoved, TelegramApi
 from toolcaddie.doors.channels.telegram.reading import ALLOWED_UPDATES, Update, User, incoming_of
 from toolcaddie.parts import Parts, Variable
-from toolcaddie.ports.channels import ChannelInbox
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -43,24 +44,21 @@ _LONGEST_DATA = 64
 _SECRET_HEADER = "x-telegram-bot-api-secret-token"
 
 
-class Telegram:
-    """Implements `ports.Channel`."""
+class Telegram(BaseChannel):
+    """Implements `ports.FileChannel`."""
 
     longest = 4_096
     busy_seconds = 4.0
 
-    def __init__(self, api: TelegramApi, *, secret: str, webhook_url: str, poll_seconds: int) -> None:
+    def __init__(self, calls: Calls, api: TelegramApi, *, secret: str, webhook_url: str, poll_seconds: int) -> None:
         """`secret`: what Telegram sends with each request to the webhook. `webhook_url`: the public address of this server;
         empty: updates are fetched by long polling. `poll_seconds`: the longest time that a poll waits for a message."""
+        super().__init__(calls)
         self._api = api
         self._secret = secret
         self._webhook_url = webhook_url.rstrip("/")
         self._poll_seconds = poll_seconds
-        self._inbox: ChannelInbox | None = None
         self._me: User | None = None
-
-    async def open(self, inbox: ChannelInbox) -> None:
-        self._inbox = inbox
 
     async def listen(self) -> None:
         await self._identity()
@@ -87,11 +85,12 @@ class Telegram:
         if request.method != "POST":
             return ChannelReply(status=405)
         try:
-            update = msgspec.json.decode(request.body, type=Update)
+            update = _update(msgspec.json.decode(request.body))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return ChannelReply(status=400)
-        await self._identity()
-        await self._take(update)
+        if update is not None:  # otherwise Telegram would send it again for a day, and the others behind it
+            await self._identity()
+            await self._take(update)
         return ChannelReply(status=200)
 
     async def send(self, message: Outgoing) -> None:
@@ -108,20 +107,14 @@ class Telegram:
             await self._api.call("sendChatAction", chat_id=_number(chat), action="typing")
 
     async def picture(self, reference: str) -> Image:
-        return image_of(await self._api.download(reference, MOST_BYTES))
+        return image_of(await self.file(reference, MOST_BYTES))
+
+    async def file(self, reference: str, most: int) -> bytes:
+        return await self._api.download(reference, most)
 
     async def facts(self) -> ChannelFacts:
         me = await self._identity()
         return ChannelFacts(bot=f"@{me.username}", details={"id": me.id, "name": me.first_name})
-
-    async def close(self) -> None:
-        await self._api.close()
-
-    @property
-    def _opened(self) -> ChannelInbox:
-        if self._inbox is None:
-            raise ConfigError("the channel is not open; use it inside `async with Channels(...)`")
-        return self._inbox
 
     async def _identity(self) -> User:
         """Returns the bot itself, whose name messages mention."""
@@ -195,8 +188,9 @@ def telegram(
     if not 0 <= poll_seconds <= 60:
         raise ConfigError(f"poll_seconds is {poll_seconds}; give seconds from 0 to 60")
     secret = hmac.new(token.encode(), b"toolcaddie webhook", hashlib.sha256).hexdigest()
-    api = TelegramApi(token, url, parts.client)
-    return Telegram(api, secret=secret, webhook_url=webhook_url, poll_seconds=poll_seconds)
+    calls = Calls("Telegram", parts.client)
+    api = TelegramApi(calls, token=token, base_url=url)
+    return Telegram(calls, api, secret=secret, webhook_url=webhook_url, poll_seconds=poll_seconds)
 
 
 def _parameters(message: Outgoing) -> dict[str, Any]:
@@ -227,7 +221,8 @@ def _update(value: Any) -> Update | None:
 
 
 def _chat(update: Update) -> int | None:
-    message = update.message or (update.callback_query.message if update.callback_query is not None else None)
+    pressed = None if update.callback_query is None else update.callback_query.message
+    message = update.message or update.edited_message or pressed
     return None if message is None else message.chat.id
 
 

@@ -1,12 +1,14 @@
-"""Reads Telegram's updates: the messages of people and the buttons they press; everything else is none of a bot's business."""
+"""Reads Telegram's updates: the messages of people, their changes, and the buttons they press; nothing else concerns a bot."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct, field
 
-from toolcaddie.core.channels import Incoming
+from toolcaddie.core.channels import AttachedFile, Incoming
 
-ALLOWED_UPDATES = ["message", "callback_query"]
+ALLOWED_UPDATES = ["message", "edited_message", "callback_query"]
 """Kinds of updates that Telegram is asked for."""
 
 _LONGEST_TEXT = 16_384
@@ -39,6 +41,12 @@ class _Photo(Struct, frozen=True):
     file_size: int = 0
 
 
+class _Document(Struct, frozen=True):
+    file_id: str
+    file_name: str = ""
+    mime_type: str = ""
+
+
 class _Original(Struct, frozen=True):
     sender: User | None = field(name="from", default=None)
 
@@ -56,12 +64,40 @@ class _Message(Struct, frozen=True):
     entities: tuple[_Entity, ...] = ()
     caption_entities: tuple[_Entity, ...] = ()
     photo: tuple[_Photo, ...] = ()
+    document: _Document | None = None
+    voice: Any = None
+    audio: Any = None
+    video: Any = None
+    video_note: Any = None
+    animation: Any = None
+    paid_media: Any = None
+    pinned_message: Any = None
+    message_auto_delete_timer_changed: Any = None
+    write_access_allowed: Any = None
+    chat_background_set: Any = None
     reply_to_message: _Original | None = None
     forward_origin: _Forward | None = None
     via_bot: User | None = None
     message_thread_id: int | None = None
     is_topic_message: bool = False
     migrate_to_chat_id: int | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """True if the message has a recording or a video, which may have a caption."""
+        media = (self.voice, self.audio, self.video, self.video_note, self.animation, self.paid_media)
+        return any(each is not None for each in media)
+
+    @property
+    def is_note(self) -> bool:
+        """True if Telegram wrote the message, as a note of what was done in the chat."""
+        notes = (
+            self.pinned_message,
+            self.message_auto_delete_timer_changed,
+            self.write_access_allowed,
+            self.chat_background_set,
+        )
+        return any(each is not None for each in notes)
 
 
 class _Callback(Struct, frozen=True):
@@ -76,6 +112,7 @@ class Update(Struct, frozen=True):
 
     update_id: int
     message: _Message | None = None
+    edited_message: _Message | None = None
     callback_query: _Callback | None = None
 
     @property
@@ -92,8 +129,12 @@ def incoming_of(update: Update, me: User, *, most_bytes: int) -> Incoming | None
     smaller version of a photo is taken."""
     if update.callback_query is not None:
         return _pressed(update.update_id, update.callback_query)
-    message = update.message
+    message = update.message or update.edited_message
     if message is None or message.sender is None or message.sender.is_bot or message.chat.type == "channel":
+        return None
+    edited = update.message is None
+    # A place that is shared while it moves is changed all the time, without a text.
+    if message.is_note or (edited and not (message.text or message.caption)):
         return None
     text, entities = (message.text, message.entities) if message.text else (message.caption, message.caption_entities)
     mentions = [(_piece(text, each), each) for each in entities if each.type in _MENTIONS]
@@ -108,12 +149,16 @@ def incoming_of(update: Update, me: User, *, most_bytes: int) -> Incoming | None
     )
     fitting = [photo for photo in message.photo if photo.file_size <= most_bytes] or list(message.photo[:1])
     return Incoming(
-        key=str(update.update_id),
+        # However often a message is changed, this is answered once.
+        key=f"edited:{message.chat.id}:{message.message_id}" if edited else str(update.update_id),
         chat=str(message.chat.id),
         person=str(message.sender.id),
         name=f"{message.sender.first_name} {message.sender.last_name}".strip() or message.sender.username,
         text=_without_mention(text, own)[:_LONGEST_TEXT],
         pictures=(fitting[-1].file_id,) if fitting else (),
+        files=() if message.document is None or message.is_unread else (_file(message.document),),
+        unread=message.is_unread,
+        edited=edited,
         group=group,
         addressed=addressed,
         # An inline bot, which the person only chose, has written the text of a message that was sent with it.
@@ -138,6 +183,10 @@ def _pressed(update_id: int, callback: _Callback) -> Incoming | None:
         handle=_handle(message),
         button=callback.id,
     )
+
+
+def _file(document: _Document) -> AttachedFile:
+    return AttachedFile(reference=document.file_id, name=document.file_name, mime_type=document.mime_type)
 
 
 def _handle(message: _Message) -> str:

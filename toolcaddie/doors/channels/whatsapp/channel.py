@@ -17,31 +17,29 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming, Outgoing
 from toolcaddie.core.content import Image
 from toolcaddie.core.errors import ConfigError, OutboundError, ProviderProtocolError, ProviderRejectedError
-from toolcaddie.doors.channels.calls import called, refusal
+from toolcaddie.doors.channels.base import WebhookChannel
+from toolcaddie.doors.channels.calls import Calls
 from toolcaddie.doors.channels.pictures import MOST_BYTES, image_of
+from toolcaddie.doors.channels.splitting import split, units
 from toolcaddie.doors.channels.whatsapp.reading import Notification, messages_of
 from toolcaddie.guards.signatures import is_hex_signed
 from toolcaddie.parts import Parts, Variable
-from toolcaddie.ports.channels import ChannelInbox
 
 URL = "https://graph.facebook.com/v23.0"
 
-_SERVICE = "WhatsApp"
-_SECONDS = 20.0
 _WINDOW_SECONDS = 86_400.0
 """Time after a person's last message in which free texts may be sent."""
 _LAST = "last:"
 _LONGEST_PARAMETER = 1_024
 _LONGEST_LABEL, _MOST_BUTTONS, _LONGEST_WITH_BUTTONS = 20, 3, 1_024
 _MEDIA_HOSTS = (".fbsbx.com", ".facebook.com", ".whatsapp.net")
-"""Ends of the hosts from which pictures are fetched with the token."""
+"""Ends of the hosts from which files are fetched with the token."""
 _BUSY_CODES = frozenset({4, 80007, 130429, 131056})
 """Codes of errors that mean too many messages."""
 
@@ -60,14 +58,15 @@ class _Link(Struct, frozen=True):
     file_size: int = 0
 
 
-class WhatsApp:
-    """Implements `ports.Channel`."""
+class WhatsApp(WebhookChannel):
+    """Implements `ports.FileChannel`."""
 
     longest = 4_096
     busy_seconds = 20.0
 
     def __init__(
         self,
+        calls: Calls,
         *,
         url: str,
         phone_number_id: str,
@@ -76,9 +75,9 @@ class WhatsApp:
         verify_token: str,
         template: str,
         template_language: str,
-        client: Callable[..., aiohttp.ClientSession],
         clock: Callable[[], float],
     ) -> None:
+        super().__init__(calls)
         self._url = url.rstrip("/")
         self._number = phone_number_id
         self._token = token
@@ -86,16 +85,7 @@ class WhatsApp:
         self._verify_token = verify_token.encode()
         self._template = template
         self._template_language = template_language
-        self._client = client
         self._clock = clock
-        self._session: aiohttp.ClientSession | None = None
-        self._inbox: ChannelInbox | None = None
-
-    async def open(self, inbox: ChannelInbox) -> None:
-        self._inbox = inbox
-
-    async def listen(self) -> None:
-        """Does nothing: WhatsApp only has a webhook, which is registered in its own pages."""
 
     async def receive(self, request: ChannelRequest) -> ChannelReply:
         if request.method == "GET":
@@ -107,7 +97,7 @@ class WhatsApp:
             notification = msgspec.json.decode(request.body, type=Notification)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return ChannelReply(status=400)
-        for message in messages_of(notification, self._number):
+        for message in messages_of(notification, self._number, now=self._clock()):
             await self._opened.note(f"{_LAST}{message.chat}", f"{self._clock():.0f}", seconds=_WINDOW_SECONDS)
             await self._opened.put(message)
         return ChannelReply(status=200)
@@ -130,36 +120,28 @@ class WhatsApp:
         await self._post({"status": "read", "message_id": message.handle, "typing_indicator": {"type": "text"}})
 
     async def picture(self, reference: str) -> Image:
-        """Fetches the address of a picture, and then the picture."""
-        if not reference.isalnum():
-            raise OutboundError("the id of the picture is none")
+        return image_of(await self.file(reference, MOST_BYTES))
+
+    async def file(self, reference: str, most: int) -> bytes:
+        """Fetches the address of a file, and then the file."""
+        if not (reference.isascii() and reference.isalnum()):
+            raise OutboundError("the id of the file is none")
         try:
             link = msgspec.json.decode(await self._called("GET", f"{self._url}/{reference}"), type=_Link)
         except msgspec.MsgspecError as error:
-            raise ProviderProtocolError("WhatsApp's answer has no address of the picture") from error
-        if link.file_size > MOST_BYTES:
-            raise OutboundError(f"it is larger than {MOST_BYTES:,} bytes")
+            raise ProviderProtocolError("WhatsApp's answer has no address of the file") from error
+        if link.file_size > most:
+            raise OutboundError(f"it is larger than {most:,} bytes")
         address, own = urlsplit(link.url), urlsplit(self._url)
         is_own = (address.scheme, address.netloc) == (own.scheme, own.netloc)
         if not is_own and not (address.scheme == "https" and (address.hostname or "").endswith(_MEDIA_HOSTS)):
             raise OutboundError("its address is not one of WhatsApp's")
-        return image_of(await self._called("GET", link.url, most=MOST_BYTES))
+        return await self._called("GET", link.url, most=most)
 
     async def facts(self) -> ChannelFacts:
         data = await self._called("GET", f"{self._url}/{self._number}?fields=display_phone_number,verified_name")
         details = msgspec.json.decode(data, type=dict[str, Any])
         return ChannelFacts(bot=str(details.get("display_phone_number", self._number)), details=details)
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-    @property
-    def _opened(self) -> ChannelInbox:
-        if self._inbox is None:
-            raise ConfigError("the channel is not open; use it inside `async with Channels(...)`")
-        return self._inbox
 
     def _verified(self, request: ChannelRequest) -> ChannelReply:
         """Answers the request with which WhatsApp checks that the address is ours."""
@@ -187,21 +169,16 @@ class WhatsApp:
 
     async def _called(self, method: str, url: str, *, most: int = 1024 * 1024, data: bytes | None = None) -> bytes:
         """Returns the body of a response. Raises `ProviderError` or `OutboundError`."""
-        if self._session is None:
-            self._session = self._client(seconds=None)
         headers = {"authorization": f"Bearer {self._token}", "content-type": "application/json"}
-        status, body = await called(
-            self._session, method, url, service=_SERVICE, seconds=_SECONDS, most=most, data=data, headers=headers
-        )
+        status, body = await self._calls.call(method, url, most=most, data=data, headers=headers)
         if 200 <= status < 300:
             return body
         try:
             problem = msgspec.json.decode(body, type=_Failure).error
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             problem = _Error()
-        raise refusal(
-            _SERVICE, 429 if problem.code in _BUSY_CODES else status, problem.message or "no reason was given"
-        )
+        status = 429 if problem.code in _BUSY_CODES else status
+        raise self._calls.refusal(status, problem.message or "no reason was given")
 
 
 def whatsapp(
@@ -221,6 +198,7 @@ def whatsapp(
         raise ConfigError(f"phone_number_id {phone_number_id!r} is not the id of a phone number, which has digits only")
     secrets = parts.secrets
     return WhatsApp(
+        Calls("WhatsApp", parts.client),
         url=url,
         phone_number_id=phone_number_id,
         token=secrets.require(token_env, what="the access token of the app"),
@@ -228,18 +206,18 @@ def whatsapp(
         verify_token=secrets.require(verify_token_env, what="the token that you enter where the webhook is registered"),
         template=template,
         template_language=template_language,
-        client=parts.client,
         clock=parts.clock,
     )
 
 
 def _bodies(message: Outgoing) -> list[dict[str, Any]]:
-    """Returns the messages for a text: one, or with buttons below a long text, another one for the buttons."""
+    """Returns the messages for a text: one, or if the text is too long for buttons, another one with its end and the buttons."""
     if not message.buttons:
         return [{"to": message.chat, "type": "text", "text": {"body": message.text, "preview_url": False}}]
-    if len(message.text) > _LONGEST_WITH_BUTTONS:
-        plain = msgspec.structs.replace(message, buttons=())
-        return [*_bodies(plain), *_bodies(msgspec.structs.replace(message, text="Please decide:"))]
+    if units(message.text) > _LONGEST_WITH_BUTTONS:
+        end = split(message.text, _LONGEST_WITH_BUTTONS)[-1]
+        plain = msgspec.structs.replace(message, text=message.text.rstrip().removesuffix(end).rstrip(), buttons=())
+        return [*_bodies(plain), *_bodies(msgspec.structs.replace(message, text=end))]
     buttons = [
         {"type": "reply", "reply": {"id": button.command, "title": button.label[:_LONGEST_LABEL]}}
         for button in message.buttons[:_MOST_BUTTONS]
