@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from toolcaddie.audit.redact import REDACTED, is_secret_name, redact, redact_json, redact_text
+from toolcaddie.audit.redact import REDACTED, is_secret_name, redact, redact_json, redact_secrets, redact_text
 
 
 @pytest.mark.parametrize(
@@ -261,6 +261,17 @@ def test_hostile_text_does_not_take_long(hostile: str) -> None:
 )
 def test_of_a_telephone_number_with_its_country_the_last_three_digits_stay(text: str, clean: str | None) -> None:
     assert redact_text(text) == (text if clean is None else clean)
+
+
+def test_whoever_is_asked_about_a_call_reads_numbers_whole_and_no_secret() -> None:
+    arguments = {
+        "to": "+525587654321",
+        "password": "hunter2",
+        "notes": ["call +1 415 867 5309 with sk-0123456789abcdefghij"],
+    }
+    shown = redact_secrets(arguments)
+    assert shown == {"to": "+525587654321", "password": REDACTED, "notes": [f"call +1 415 867 5309 with {REDACTED}"]}
+    assert redact(arguments)["to"] == "•••321"
 
 
 def test_many_beginnings_of_telephone_numbers_take_linear_time() -> None:

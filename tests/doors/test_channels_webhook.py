@@ -25,7 +25,7 @@ def message(number: int = 1, **more: Any) -> dict[str, Any]:
 async def test_a_signed_message_is_answered_once_by_a_signed_reply(place: Place) -> None:
     async with program_chat(place, allow=("ann",)) as (program, url, _):
         program.faults = [500, 503, 429]
-        assert [await program.post(url, message()) for _ in range(3)] == [202, 202, 202]
+        assert set(await asyncio.gather(*(program.post(url, message()) for _ in range(20)))) == {202}
         (reply,) = await program.replies(1)
         assert await program.post(url, message(2, person="bob")) == 202
         assert await program.post(url, message(3, name="Ann", group=True)) == 202

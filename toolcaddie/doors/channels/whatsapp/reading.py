@@ -16,7 +16,7 @@ log = Logger(__name__)
 _LONGEST_TEXT = 16_384
 _LONGEST_STAMP = 11
 
-_Id = Annotated[str, Meta(min_length=1, max_length=256)]
+_Id = Annotated[str, Meta(pattern=r"^[!-~]{1,256}\Z")]
 _NOTES = frozenset({"reaction", "revoke", "system", "request_welcome"})
 """Types of messages that nobody expects an answer to."""
 _READ = frozenset({"text", "image", "document", "button", "interactive"})
