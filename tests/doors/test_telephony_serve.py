@@ -32,6 +32,7 @@ from_number = "+525512345678"
 url = "{url}"
 report_to = "https://bots.example.com/telephony/{name}?office=1"
 prefix = "office"
+required = false
 """
 
 
