@@ -164,19 +164,20 @@ async def test_work_that_waits_for_a_person_goes_on_after_the_answer_and_is_then
     assert await parts.talk.waiting.all() == []
 
 
+class Post:
+    """A messenger that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, str]] = []
+
+    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+        self.sent.append((address.chat, text, sender))
+
+    def is_group(self, address: ChatAddress) -> bool:
+        return False
+
+
 async def test_an_answer_after_a_question_is_sent_to_the_chat_it_came_from() -> None:
-    class Post:
-        """A messenger that remembers what it was given."""
-
-        def __init__(self) -> None:
-            self.sent: list[tuple[str, str, str]] = []
-
-        async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
-            self.sent.append((address.chat, text, sender))
-
-        def is_group(self, address: ChatAddress) -> bool:
-            return False
-
     post = Post()
     _, _, parts = house(call("send", {"text": "x"}), say("Sent."), messenger=post)
     answer = await parts.talk.answer(work(1, reply_to=ChatAddress(channel="tg", chat="42")))
@@ -186,3 +187,14 @@ async def test_an_answer_after_a_question_is_sent_to_the_chat_it_came_from() -> 
     await parts.talk.decide(question.id, approve=False, by=BOSS)
     await parts.continuing.look()
     assert post.sent == [("42", "Sent.", "ada")]
+
+
+async def test_whoever_waits_for_work_that_fails_later_is_told_in_the_language_of_the_bot() -> None:
+    post = Post()
+    script = (call("send", {"text": "x"}), ProviderUnavailableError("down"))
+    _, _, parts = house(*script, messenger=post, bots={"ada": Bot(language="es")})
+    answer = await parts.talk.answer(work(1, reply_to=ChatAddress(channel="tg", chat="42")))
+    (question,) = await parts.talk.questions(answer.run_id)
+    await parts.talk.decide(question.id, approve=False, by=BOSS)
+    await parts.continuing.look()
+    assert [text.split(",")[0] for _, text, _ in post.sent] == ["Algo salió mal después de que se decidiera la llamada"]

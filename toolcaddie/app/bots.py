@@ -92,13 +92,23 @@ class BotParts:
     continuing: Continuing
 
 
-def bot_parts(runtime: Runtime, parts: Parts, *, store: Store, recall: Recall = nothing_recalled) -> BotParts:
-    """Returns the parts of the bots of a runtime. `store`: where they keep their chats, unless `parts` has others."""
+def bot_parts(
+    runtime: Runtime,
+    parts: Parts,
+    *,
+    store: Store,
+    recall: Recall = nothing_recalled,
+    bots: Mapping[str, Bot] | None = None,
+) -> BotParts:
+    """Returns the parts of the bots of a runtime. `store`: where they keep their chats, unless `parts` has others. `bots`: those
+    of the settings."""
     waiting, chats, messenger = Waiting(store=store), parts.chats or StoredChats(store), parts.messenger
     compacting = Compacting(runtime=runtime, chats=chats)
     talk = Talk(runtime=runtime, chats=chats, waiting=waiting, compacting=compacting, recall=recall)
     return BotParts(
         talk=talk,
         worker=Worker(talk=talk, store=store),
-        continuing=Continuing(runtime=runtime, waiting=waiting, resume=talk.resume, messenger=messenger),
+        continuing=Continuing(
+            runtime=runtime, waiting=waiting, resume=talk.resume, messenger=messenger, bots=bots or {}
+        ),
     )

@@ -106,7 +106,7 @@ class Work:
 @asynccontextmanager
 async def working(settings: Settings, runtime: Runtime, parts: Parts, database: Database) -> AsyncIterator[Work]:
     """Yields the work of a process, and lets the tools of `parts` reach the bots."""
-    bots = bot_parts(runtime, parts, store=database.store, recall=recall_of(settings, parts))
+    bots = bot_parts(runtime, parts, store=database.store, recall=recall_of(settings, parts), bots=settings.bots)
     queue = QueueOnDemand(settings.database_url, database)
     queue.add({bot_work.KIND: WorkKind(do=bots.worker.do_payload, at_once=None)})
     if isinstance(parts.bots, BotsOnDemand):

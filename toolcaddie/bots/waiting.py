@@ -4,13 +4,15 @@ command line or over HTTP."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
+from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.errors import RunNotFoundError, ToolcaddieError
+from toolcaddie.engine.prompt.blocks import frame
 from toolcaddie.ports import Messenger, Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
@@ -58,6 +60,8 @@ class Continuing:
     waiting: Waiting
     resume: Callable[[BotWork], Awaitable[BotAnswer]]
     messenger: Messenger | None = None
+    bots: Mapping[str, Bot] = field(default_factory=dict)
+    """Those of the settings. Their languages are those of what people are told."""
 
     async def look_forever(self) -> None:
         while True:
@@ -89,7 +93,12 @@ class Continuing:
         except ToolcaddieError as error:
             log.error("work_not_continued", run=work.id, error=str(error))
             await self.waiting.remove(work)
-            answer = BotAnswer(run_id=work.id, status="failed", text="The work could not be continued.")
+            answer = BotAnswer(run_id=work.id, status="failed", text=self._regret(work))
         if work.reply_to is not None and self.messenger is not None and answer.status != "pending":
             bot = work.principal.bot or ""
             await self.messenger.send(work.reply_to, answer.text, key=f"{work.id}/reply", sender=bot)
+
+    def _regret(self, work: BotWork) -> str:
+        """Returns what a person is told whose work could not be continued."""
+        bot = self.bots.get(work.principal.bot or "", Bot())
+        return frame().words["not_continued"].of(bot.language)
