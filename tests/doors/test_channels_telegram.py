@@ -260,6 +260,42 @@ async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_
     assert deleted == ["John"]
 
 
+async def test_nobody_approves_a_call_of_their_own_through_another_bot_of_the_same_house(place: Place) -> None:
+    deleted: list[str] = []
+
+    @tool(destructive=True)
+    def delete_client(name: str) -> str:
+        """Delete a client."""
+        deleted.append(name)
+        return "deleted"
+
+    script = [call("delete_client", {"name": "John"}), say("John is deleted.")]
+    async with (
+        ScriptedTelegram() as server,
+        ScriptedTelegram() as other,
+        talking(script, sources=[delete_client]) as talk,
+        running(
+            [
+                telegram_station(server, "one", groups=(str(GROUP),)),
+                telegram_station(other, "two", groups=(str(GROUP),), allow=("1",)),
+            ],
+            talk,
+            place,
+        ),
+    ):
+        server.write("Delete John", person=1, chat=GROUP, reply_to_bot=True)
+        await server.answers(2)
+        (approval,) = set(re.findall(r"approval_[0-9a-f]{32}", " ".join(texts(server, GROUP))))
+        other.write(f"/approve {approval}", person=1, chat=GROUP)
+        other.write(f"/approve {approval}", person=1)
+        await other.answers(2)
+        assert not deleted
+        server.write(f"/approve {approval}", person=2, chat=GROUP)
+        await server.answers(4)
+    assert deleted == ["John"]
+    assert all("there is no open question" in each["text"] for each in other.sent)
+
+
 async def test_an_answer_that_was_made_or_half_sent_before_a_crash_is_neither_lost_nor_doubled(place: Place) -> None:
     answer = "\n".join(str(number).zfill(100) for number in range(100))
     async with ScriptedTelegram() as server, talking(lambda _: say(answer)) as talk:

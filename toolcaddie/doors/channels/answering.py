@@ -214,8 +214,8 @@ class Answering:
 
     async def _ask(self, station: Station, run: WaitingRun, owner: int) -> str:
         """Asks people about the calls for which a run waits. Returns what the person who wrote is told."""
-        questions = await self._questions.remember(run)
         chats, sentences = question_chats(station, run.message), station.sentences
+        questions = await self._questions.remember(run, chats)
         for approval in questions:
             text = question_text(sentences, approval, asker=shown_name(run.message))
             for chat in chats:

@@ -161,7 +161,8 @@ class Dispatch:
         if not command.argument:
             return sentences.which_question.format(command=command.name)
         try:
-            run = await self._questions.decide(command.argument, approve=approve, by=station.principal(message))
+            by, place = station.principal(message), station.address(message.chat)
+            run = await self._questions.decide(command.argument, approve=approve, by=by, place=place)
         except RequestError as error:
             log.info("channel_decision_refused", channel=station.name, error=str(error))
             return _refusal(sentences, error)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
-from toolcaddie.core.bots import BotWork
+from toolcaddie.core.bots import BotWork, ChatAddress
 from toolcaddie.core.channels import Button, Incoming
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError
@@ -31,6 +31,20 @@ class WaitingRun(Struct, frozen=True, kw_only=True):
     """Number of times that it was continued before."""
 
 
+class Asked(Struct, frozen=True, kw_only=True):
+    """The places in which a question was asked."""
+
+    run: str
+    """Key of the run that waits."""
+    channel: str
+    chats: tuple[str, ...]
+    asker: tuple[str, str]
+    """The owner of the run."""
+
+    def is_in(self, place: ChatAddress) -> bool:
+        return place.channel == self.channel and place.chat in self.chats
+
+
 class Questions:
     """The runs that wait, in a store."""
 
@@ -38,23 +52,30 @@ class Questions:
         self._store = store
         self._talk = talk
 
-    async def remember(self, run: WaitingRun) -> Sequence[Approval]:
-        """Stores a run that waits, and returns its open questions."""
+    async def remember(self, run: WaitingRun, chats: Sequence[str]) -> Sequence[Approval]:
+        """Stores a run that waits, and returns its open questions. `chats`: the chats in which they are asked."""
         approvals = await self._talk.questions(run.work.id)
         await self._store.put(_RUNS, _place(run), msgspec.json.encode(run), ttl=EXPIRY_SECONDS)
         for approval in approvals:
-            await self._store.put(_QUESTIONS, approval.id, _place(run).encode(), ttl=EXPIRY_SECONDS)
+            before = await self._asked(approval.id)  # in an earlier run of the same person, which waits for it too
+            places = dict.fromkeys((*(() if before is None else before.chats), *chats))
+            asked = Asked(run=_place(run), channel=run.channel, chats=tuple(places), asker=run.work.principal.owner)
+            await self._store.put(_QUESTIONS, approval.id, msgspec.json.encode(asked), ttl=EXPIRY_SECONDS)
         return [approval for approval in approvals if approval.status == "open"]
 
-    async def decide(self, approval_id: str, *, approve: bool, by: Principal) -> WaitingRun | None:
-        """Answers a question in the name of a person. Returns the run if it waits for no other answer. Raises `RequestError`."""
-        place = await self._store.get(_QUESTIONS, approval_id)
-        if place is None:
+    async def decide(self, approval_id: str, *, approve: bool, by: Principal, place: ChatAddress) -> WaitingRun | None:
+        """Answers a question in the name of a person. `place`: the chat in which the answer was written. Returns the run if it
+        waits for no other answer. Raises `RequestError`, also for a question that was not asked there: a person has another
+        name in each channel, so that elsewhere nothing would show that it is a call of their own."""
+        asked = await self._asked(approval_id)
+        if asked is None or not (asked.is_in(place) or asked.asker == by.owner):
             raise RequestError(
-                f"there is no open question {approval_id[:64]!r}", param="approval", code="unknown_approval"
+                f"there is no open question {approval_id[:64]!r} in this chat",
+                param="approval",
+                code="unknown_approval",
             )
         await self._talk.decide(approval_id, approve=approve, by=by)
-        stored = await self._store.get(_RUNS, place.decode())
+        stored = await self._store.get(_RUNS, asked.run)
         if stored is None:
             return None
         run = msgspec.json.decode(stored, type=WaitingRun)
@@ -81,7 +102,11 @@ class Questions:
         return stored is not None and msgspec.json.decode(stored, type=WaitingRun).times == run.times
 
     async def is_asked(self, approval_id: str) -> bool:
-        return await self._store.get(_QUESTIONS, approval_id) is not None
+        return await self._asked(approval_id) is not None
+
+    async def _asked(self, approval_id: str) -> Asked | None:
+        stored = await self._store.get(_QUESTIONS, approval_id)
+        return None if stored is None else msgspec.json.decode(stored, type=Asked)
 
     async def all(self, channel: str) -> Sequence[WaitingRun]:
         """Returns the runs of a channel that wait."""
