@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -238,6 +239,17 @@ async def test_a_long_difference_is_cut_for_the_model_and_kept_whole() -> None:
     assert len(result.text) < 1_700
     assert f"more characters: toolcaddie improve show {proposal}" in result.text
     assert preview.count("+line") == 900
+
+
+async def test_a_line_of_blanks_from_a_reviewer_stops_nothing() -> None:
+    def edit(folder: Path) -> None:
+        (folder / LOG).write_text(f"- 14:05 {' ' * 200_000}x\n")
+
+    async with desk(Hand(edit)) as host:
+        began = time.process_time()
+        result = await host.call(focus="memory")
+        assert result.structured["files"] == [LOG]
+    assert time.process_time() - began < 2
 
 
 async def test_every_bot_and_tenant_has_its_own_files_and_proposals() -> None:

@@ -80,7 +80,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     provenance: Provenance = Provenance()
 
 
-_FACT = re.compile(r"^- (?P<time>\d{2}:\d{2}) (?P<text>.*?)(?:\s*<!-- (?P<note>[^<>]*) -->)?\s*$")
+_TIME = re.compile(r"- ([0-9]{2}:[0-9]{2}) ")
+_OPENING, _CLOSING = "<!-- ", " -->"
 _TRUSTS: tuple[Trust, ...] = ("clean", "tainted", "unknown")
 
 
@@ -90,15 +91,17 @@ def fact_line(fact: Fact) -> str:
     origin = fact.provenance
     pairs = [("who", origin.who), ("chat", origin.chat), ("run", origin.run), ("trust", origin.trust)]
     note = " ".join(f"{name}={quote(value, safe='/:@._')}" for name, value in pairs if value)
-    return f"- {fact.time} {text} <!-- {note} -->"
+    return f"- {fact.time} {text} {_OPENING}{note}{_CLOSING}"
 
 
 def read_fact(line: str) -> Fact | None:
-    """Returns the fact of a line; None: the line is something else. Without a readable comment, its provenance is unknown."""
-    match = _FACT.match(line)
+    """Returns the fact of a line; None: the line is something else. Without a readable comment, its provenance is unknown. The
+    time grows with the length of the line alone, because lines may come from a reviewer or an import."""
+    match = _TIME.match(line)
     if match is None:
         return None
-    values = dict(pair.partition("=")[::2] for pair in (match["note"] or "").split())
+    text, note = _split(line[match.end() :].rstrip())
+    values = dict(pair.partition("=")[::2] for pair in note.split())
     trust: Trust = next((known for known in _TRUSTS if known == values.get("trust")), "unknown")
     origin = Provenance(
         who=unquote(values.get("who", "")),
@@ -106,4 +109,13 @@ def read_fact(line: str) -> Fact | None:
         run=unquote(values.get("run", "")),
         trust=trust,
     )
-    return Fact(time=match["time"], text=match["text"], provenance=origin)
+    return Fact(time=match[1], text=text, provenance=origin)
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """Returns the text of a fact, and what its comment says; empty: it has none."""
+    start = rest.rfind(_OPENING) if rest.endswith(_CLOSING) else -1
+    note = rest[start + len(_OPENING) : -len(_CLOSING)]
+    if start < 0 or start + len(_OPENING) + len(_CLOSING) > len(rest) or not {"<", ">"}.isdisjoint(note):
+        return rest, ""
+    return rest[:start].rstrip(), note
