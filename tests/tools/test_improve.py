@@ -15,6 +15,7 @@ import pytest
 
 from tests.doors.commandline import CommandLine
 from tests.walls import needs_the_wall
+from toolcaddie.app.build import assembled
 from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.settings import load_settings
 from toolcaddie.bots.reviewing import RunReviewer
@@ -419,6 +420,22 @@ async def test_what_a_review_uses_counts_against_the_run_that_asked_for_it() -> 
         result = await host.runtime.run("improve", principal=ANN)
     assert result.usage.input_tokens == 400
     assert result.state.calls == 2
+
+
+async def test_what_a_review_uses_counts_against_the_budget_of_the_bot(tmp_path: Path) -> None:
+    file = tmp_path / "toolcaddie.toml"
+    file.write_text(
+        f'model = "practice"\ndatabase_url = "sqlite:///{tmp_path}/data.sqlite"\n[[source]]\ntype = "improve"\n'
+        "[bots.coach.budget]\nrequests = 1\ntokens = 100000\n"
+    )
+    async with assembled(load_settings(file, environ={})) as parts:
+        first = await parts.runtime.call("improve", {"focus": "soul"}, principal=ANN)
+        second = await parts.runtime.call("improve", {"focus": "soul"}, principal=ANN)
+        used = {each.counted: each.used for each in await parts.runtime.used_today(ANN)}
+    assert not first.is_error, first.text
+    assert "has used its budget for today: 1 requests" in second.text
+    assert used["requests"] == 1
+    assert used["tokens"] > 0
 
 
 @pytest.mark.parametrize("make", [lambda: RunReviewer(provider=ScriptedProvider(lambda _: say("fine")))])

@@ -109,7 +109,7 @@ async def assembled(
         sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
     provider = provider_of(settings, registry, parts)
     trail = Trail(database.events, durable=settings.storage.durable)
-    parts = replace(parts, reviewer=reviewer_of(settings, provider, registry, trail))
+    parts = replace(parts, reviewer=reviewer_of(settings, provider, registry, trail, database.meter))
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     reloading = Reloading(source, settings, registry, parts)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from toolcaddie.app.models import PRACTICE, asked_of
-from toolcaddie.app.runtimes import host_parts
+from toolcaddie.app.runtimes import capabilities_of, host_parts
 from toolcaddie.app.settings import Settings
 from toolcaddie.bots.reviewing import RunReviewer
-from toolcaddie.ports import EventSink, Provider, Reviewer, Store
+from toolcaddie.ports import EventSink, KeyMeter, Provider, Reviewer, Store
 from toolcaddie.registry import Registry
 from toolcaddie.tools.improve import Proposals, proposals_of
 
@@ -17,8 +17,20 @@ def stored_proposals(settings: Settings, store: Store) -> Proposals:
 
 
 def reviewer_of(
-    settings: Settings, provider: Provider, registry: Registry | None = None, trail: EventSink | None = None
+    settings: Settings,
+    provider: Provider,
+    registry: Registry | None = None,
+    trail: EventSink | None = None,
+    meter: KeyMeter | None = None,
 ) -> Reviewer:
-    """Returns the reviewer of this host (`Parts.reviewer`): runs of the bots' own models, which are recorded in the trail."""
+    """Returns the reviewer of this host (`Parts.reviewer`): runs of the bots' own models, which are recorded in the trail.
+    `meter`: counts them against the budgets of the bots."""
     model = asked_of(settings, registry)[1] or (PRACTICE if provider.name == PRACTICE else "")
-    return RunReviewer(provider=provider, model=model, bots=settings.bots, trail=trail)
+    return RunReviewer(
+        provider=provider,
+        model=model,
+        bots=settings.bots,
+        trail=trail,
+        meter=meter,
+        capabilities=capabilities_of(settings),
+    )

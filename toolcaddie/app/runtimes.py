@@ -121,7 +121,7 @@ def runtime_of(
         fallbacks=fallbacks_of(settings, registry, parts) if asks else (),
         attempts=attempts,
         tool_config=_tool_config(settings, asks=asks),
-        capabilities=_capabilities(settings),
+        capabilities=capabilities_of(settings),
         cache=cache_of(settings, registry, parts),
         bounds=settings.bounds,
         trail=trail,
@@ -196,7 +196,7 @@ def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
     return replace(config, fallback_provider=replace(fallback, config=table) if asks else None)
 
 
-def _capabilities(settings: Settings) -> Sequence[Capabilities]:
+def capabilities_of(settings: Settings) -> Sequence[Capabilities]:
     return (*settings.capabilities, *CAPABILITIES) if settings.capabilities else CAPABILITIES
 
 

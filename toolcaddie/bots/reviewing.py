@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from toolcaddie.control.bots import Bot
 from toolcaddie.control.policy.allow import AllowAll
-from toolcaddie.core.control import Principal
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.errors import RunError
 from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.presets import preset
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import JsonObject, Spent
-from toolcaddie.ports import EventSink, Provider
+from toolcaddie.ports import EventSink, KeyMeter, Provider
 from toolcaddie.ports.reviewing import Review, Reviewed
 from toolcaddie.runtime import Runtime
+from toolcaddie.runtime.budgets import NO_BUDGET
 from toolcaddie.tools.files import files
 from toolcaddie.util.replacing import replace
 
@@ -32,12 +33,16 @@ class RunReviewer:
     """The bots of the settings. One with a model of its own is reviewed by it, the others by `model`."""
     trail: EventSink | None = None
     """Records the reviews as runs."""
+    meter: KeyMeter | None = None
+    """Counts what reviews use, together with all other runs of the bot; None: no bot has a budget."""
+    capabilities: Sequence[Capabilities] = CAPABILITIES
+    """The models' prices."""
     name: str = "run"
     contained: bool = True
 
     async def review(self, review: Review) -> Reviewed:
         source = files(base_path=str(review.folder), untrusted=False)
-        kept = preset("multibot")
+        kept, bot = preset("multibot"), self.bots.get(review.principal.bot or "")
         runtime = Runtime(
             provider=_Shared(self.provider),
             sources=[source],
@@ -45,6 +50,9 @@ class RunReviewer:
             policy=AllowAll(),
             preset=replace(kept, limits=replace(kept.limits, rounds=_ROUNDS, seconds=review.seconds)),
             trail=self.trail,
+            bots={} if bot is None else {str(review.principal.bot): self._reviewed(bot)},
+            meter=self.meter,
+            capabilities=self.capabilities,
         )
         request = RunRequest(
             messages=[
@@ -52,7 +60,6 @@ class RunReviewer:
                 Message(role="user", content="Begin the review."),
             ],
             principal=review.principal,
-            model=self._model_of(review.principal),
             inherited=replace(review.inherited, tools=tuple(tool.name for tool in source.tools())),
             remember=False,
         )
@@ -63,9 +70,9 @@ class RunReviewer:
         spent = Spent(usage=result.usage, calls=result.state.calls, taint=result.state.taint)
         return Reviewed(summary=result.text, spent=spent)
 
-    def _model_of(self, principal: Principal) -> str | None:
-        bot = self.bots.get(principal.bot or "")
-        return None if bot is None else bot.model
+    def _reviewed(self, bot: Bot) -> Bot:
+        """Returns the bot with its own model and budget, and without its restrictions of tools, which mean other tools."""
+        return Bot(model=bot.model, budget=NO_BUDGET if self.meter is None else bot.budget)
 
 
 class _Shared:
