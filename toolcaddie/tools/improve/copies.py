@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.personas import LOGS, PersonaFile, fact_line, read_fact
+from toolcaddie.core.personas import LOGS, PersonaFile, Trust, fact_line, read_fact
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.guards.paths import Folder, PathError
 from toolcaddie.ports.reviewing import Focus
@@ -46,8 +46,9 @@ def write_copy(folder: Path, files: Sequence[PersonaFile]) -> None:
         target.write(file.path, file.text.encode())
 
 
-def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus) -> Changes:
-    """Returns what has changed in the copy. Changes outside of the focus are not proposed, nor are deleted and odd files."""
+def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus, *, person: str) -> Changes:
+    """Returns what has changed in the copy. Changes outside of the focus are not proposed, nor are deleted and odd files.
+    `person`: `tenant/id` of the person for whom the bot asked."""
     before = {file.path: file for file in files}
     left = {file.path for file in files}
     opened, proposed, left_out, size = Folder(folder), [], [], 0
@@ -64,7 +65,7 @@ def changes_in(folder: Path, files: Sequence[PersonaFile], focus: Focus) -> Chan
         if problem := _problem(path, text, old, focus):
             left_out.append(f"{path[:200]}: {problem}")
             continue
-        text = _distrusted(path, text, before)
+        text = _with_origins(path, text, before, person)
         size += len(text.encode())
         if size > _MOST_CHANGED_BYTES:
             raise RequestError(f"the review changed more than {_MOST_CHANGED_BYTES:,} bytes; ask for a smaller focus")
@@ -121,16 +122,24 @@ def _problem(path: str, text: str, old: PersonaFile | None, focus: Focus) -> str
     return "" if old is not None or may_be_new(path, focus) else "a review makes no new logs or notes"
 
 
-def _distrusted(path: str, text: str, before: Mapping[str, PersonaFile]) -> str:
-    """Returns a log in which no new line says that it can be trusted: where a fact comes from is not for a reviewer to say."""
+def _with_origins(path: str, text: str, before: Mapping[str, PersonaFile], person: str) -> str:
+    """Returns a log in which no new line says that it can be trusted: where a fact comes from is not for a reviewer to say. A
+    fact that lost its comment in the review stays the person's own, because facts without one are shown to everybody."""
     if not path.startswith(LOGS):
         return text
     known = {line for file in before.values() if file.path.startswith(LOGS) for line in file.text.split("\n")}
-    return "\n".join(line if line in known else _with_unknown_trust(line) for line in text.split("\n"))
+    lines = text.split("\n")
+    replaced = set(before[path].text.split("\n")).difference(lines) if path in before else set()
+    facts = (read_fact(line) for line in replaced)
+    own = person if any(fact is not None and fact.provenance.who for fact in facts) else ""
+    return "\n".join(line if line in known else _with_unknown_trust(line, own) for line in lines)
 
 
-def _with_unknown_trust(line: str) -> str:
+def _with_unknown_trust(line: str, own: str) -> str:
     fact = read_fact(line)
-    if fact is None or fact.provenance.trust != "clean":
+    if fact is None:
         return line
-    return fact_line(replace(fact, provenance=replace(fact.provenance, trust="unknown")))
+    origin = fact.provenance
+    trust: Trust = "unknown" if origin.trust == "clean" else origin.trust
+    changed = replace(origin, who=origin.who or own, trust=trust)
+    return line if changed == origin else fact_line(replace(fact, provenance=changed))

@@ -94,7 +94,7 @@ class Proposals:
         written = await self.personas.write(
             key,
             change.path,
-            change.after,
+            change.text,
             author=proposal.author,
             expected=change.version,
             note=_note(proposal),
@@ -115,7 +115,7 @@ class Proposals:
 
     async def _is_written(self, proposal: Proposal, change: Change) -> bool:
         current = await self.personas.read(PersonaKey(tenant=proposal.tenant, bot=proposal.bot), change.path)
-        return current is not None and current.note == _note(proposal) and current.text == change.after
+        return current is not None and current.note == _note(proposal) and current.text == change.text
 
     async def _decide(self, proposal: Proposal, status: ProposalStatus, by: Principal, note: str = "") -> Proposal:
         document, current = await self._stored(proposal.tenant, proposal.bot, proposal.id)

@@ -25,7 +25,9 @@ from toolcaddie.tools.improve.copies import Changes, changes_in, taint_of, write
 from toolcaddie.tools.improve.definitions import CATEGORY, NAME, definition_of_tool
 from toolcaddie.tools.improve.focuses import FOCUSES, instructions_of
 from toolcaddie.tools.improve.proposals import Proposals, author_of
-from toolcaddie.tools.improve.values import Proposal
+from toolcaddie.tools.improve.shown import shown_file, with_hidden_lines
+from toolcaddie.tools.improve.values import Change, Proposal
+from toolcaddie.tools.memory.visibility import Reader
 from toolcaddie.util.random_ids import random_id
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import valid_text
@@ -106,19 +108,20 @@ class ImproveSource:
     async def _reviewed(self, focus: Focus, wish: str, context: RunContext) -> ToolResult:
         key, reviewer = _key(context), self._checked_reviewer()
         await self.proposals.check_room(key.tenant, key.bot)
-        files = await self.proposals.personas.paths(key)
+        whole, reader = await self.proposals.personas.paths(key), Reader.of(context.principal, context.conversation)
+        files = [shown for file in whole if (shown := shown_file(file, reader)) is not None]
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="toolcaddie-improve-"))
         try:
             copy = folder / "persona"
             await asyncio.to_thread(_made, copy, files)
             reviewed = await reviewer.review(self._review(copy, focus, wish, context))
-            changes = await asyncio.to_thread(changes_in, copy, files, focus)
+            changes = await asyncio.to_thread(changes_in, copy, files, focus, person=reader.who)
         finally:
             await asyncio.to_thread(_remove, folder)
         summary = valid_text(KNOWN.redact(reviewed.summary.strip()))[:_MOST_SUMMARY]
         if not changes.proposed:
-            text = f"the review proposes no change{_left_out(changes)}"
-            return ToolResult(content=f"{text}\n{marked(summary)}" if summary else text, spent=reviewed.spent)
+            text, words = "the review proposes no change", f"{summary}{_left_out(changes)}"
+            return ToolResult(content=f"{text}\n{marked(words)}" if words else text, spent=reviewed.spent)
         proposal = Proposal(
             id=f"improve_{random_id()}",
             tenant=key.tenant,
@@ -128,11 +131,11 @@ class ImproveSource:
             author=author_of(context.principal, context.run_id, (*context.taint, *taint_of(files))),
             reviewer=reviewer.name,
             summary=summary,
-            changes=changes.proposed,
+            changes=_of_whole_files(changes, whole, reader),
         )
         await self.proposals.add(proposal)
         return ToolResult(
-            content=f"{_waiting(proposal)}{_left_out(changes)}\n{marked(self._shown(proposal))}",
+            content=f"{_waiting(proposal)}\n{marked(f'{self._shown(proposal)}{_left_out(changes)}')}",
             structured={"proposal": proposal.id, "files": [change.path for change in proposal.changes]},
             spent=reviewed.spent,
         )
@@ -179,6 +182,14 @@ class ImproveSource:
         if self._reviewer is None:
             raise RequestError("this host has no reviewer; name one in [source.reviewer]")
         return self._reviewer
+
+
+def _of_whole_files(changes: Changes, whole: Sequence[PersonaFile], reader: Reader) -> tuple[Change, ...]:
+    files = {file.path: file for file in whole}
+    return tuple(
+        with_hidden_lines(change, files[change.path], reader) if change.path in files else change
+        for change in changes.proposed
+    )
 
 
 def _made(copy: Path, files: Sequence[PersonaFile]) -> None:

@@ -20,6 +20,13 @@ class Change(Struct, frozen=True, kw_only=True):
     after: str
     version: int
     """The version that the reviewer read; 0: there was no file."""
+    whole: str = ""
+    """The new text of the whole file, if the reviewer was given only a part of it; empty: `after` is the whole."""
+
+    @property
+    def text(self) -> str:
+        """The new text of the file."""
+        return self.whole or self.after
 
     @property
     def diff(self) -> str:
