@@ -217,6 +217,56 @@ async def test_too_many_waiting_messages_are_refused_politely_once(tmp_path: Pat
     assert texts(server, 1)[1:] == ["m0", "m1", "m2"]
 
 
+class Watched:
+    """A store that counts how often the runs that wait are looked through."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def scan(self, kind: str, **options: Any) -> Any:
+        self.looks += kind == "channel.run"
+        return await self._store.scan(kind, **options)
+
+
+async def test_a_run_that_waits_for_a_person_takes_no_place_of_a_message(tmp_path: Path) -> None:
+    go = asyncio.Event()
+
+    @tool(destructive=True)
+    def delete_client(name: str) -> str:
+        """Delete a client."""
+        return "deleted"
+
+    async def script(request: ModelRequest) -> Any:
+        text = request.messages[-1].text
+        if text == "Delete John":
+            return call("delete_client", {"name": "John"})
+        if text == "slow":
+            await go.wait()
+        return say(text)
+
+    async with (
+        ScriptedTelegram() as server,
+        talking(script, sources=[delete_client]) as talk,
+        Database(f"sqlite:///{tmp_path / 'db'}", lease=0.5) as database,
+    ):
+        station, store = telegram_station(server, allow=("1",), approvers=("9",), waiting=2), Watched(database.store)
+        async with Channels([station], talk, store, look_seconds=0.001):
+            server.write("Delete John", person=1)
+            await server.answers(2)
+            server.write("slow", person=1)
+            await eventually(lambda: len(talk.works) == 2)
+            seen = store.looks
+            await eventually(lambda: store.looks > seen + 4)
+            await confirmed(server, server.write("third", person=1))
+            go.set()
+            await server.answers(4)
+    assert texts(server, 1)[1:] == ["slow", "third"]
+
+
 async def test_a_failure_is_told_in_a_plain_sentence_without_internals(tmp_path: Path) -> None:
     script = [ProviderError("the upstream http://10.0.0.7:8080 is down"), say("Better now")]
     async with telegram_chat(tmp_path, script, allow=("1",)) as (server, _, __):

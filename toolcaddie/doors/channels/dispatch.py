@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
-from functools import partial
 
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.errors import RequestError, StorageError
@@ -54,6 +53,8 @@ class Dispatch:
         self._collecting = asyncio.Lock()
         self._refused: set[str] = set()
         """Lanes whose chat was told that too much is waiting."""
+        self._attended: set[tuple[str, int]] = set()
+        """The runs that wait, by id and number of times, which are looked at when their chat has time."""
 
     def put(self, station: Station, entry: Entry, *, always: bool = False) -> None:
         """Puts a message for which this process is in charge. `always`: however much is waiting."""
@@ -91,7 +92,7 @@ class Dispatch:
         have been written earlier."""
         async with self._collecting:
             for entry in await self._journal.handed(station.name):
-                await self._claim(station, entry)
+                await self._claim(station, entry, always=False)
 
     async def follow(self, look_seconds: float) -> None:
         """Finds messages that other processes took or left behind, until it is cancelled or `StorageError` is raised."""
@@ -127,21 +128,16 @@ class Dispatch:
                 if not alive[number]:
                     await self._claim(station, entry)
             for run in await self._questions.all(station.name):
-                questions = await self._questions.open(run)
-                if questions:
-                    again = partial(self._answering.ask_again, station, run, self.owner)
-                    self._lane(station, run.message.chat, again)
-                elif questions is not None:
-                    self._proceed(station, run)
+                self._attend(station, run)
 
-    async def _claim(self, station: Station, entry: Entry) -> None:
+    async def _claim(self, station: Station, entry: Entry, *, always: bool = True) -> None:
         if entry.row.owner == self.owner:
             return
         try:
             claimed = await self._journal.claim(entry, self.owner)
         except Lost:
             return
-        self.put(station, claimed, always=True)
+        self.put(station, claimed, always=always)
 
     # --- what people write
 
@@ -167,15 +163,27 @@ class Dispatch:
             log.info("channel_decision_refused", channel=station.name, error=str(error))
             return _refusal(sentences, error)
         if run is not None and (origin := self._station(run.channel)) is not None:
-            self._proceed(origin, run)
+            self._attend(origin, run)
         return sentences.approved if approve else sentences.refused
 
     async def _begin_conversation(self, station: Station, entry: Entry, message: Incoming) -> None:
         await self._histories.begin(station.name, message.chat)
         await self._answering.say(station, entry, station.sentences.new_conversation)
 
-    def _proceed(self, station: Station, run: WaitingRun) -> None:
-        self._lane(station, run.message.chat, lambda: self._answering.proceed(station, run, self.owner))
+    def _attend(self, station: Station, run: WaitingRun) -> None:
+        """Looks at a run that waits as soon as its chat has time: it goes on if its questions are answered. It is looked at again
+        and again, so this is in the queue of the chat once."""
+        known = (run.work.id, run.times)
+        if known in self._attended:
+            return
+        self._attended.add(known)
+
+        async def look() -> None:
+            self._attended.discard(known)
+            await self._answering.ask_again(station, run, self.owner)
+            await self._answering.proceed(station, run, self.owner)
+
+        self._lane(station, run.message.chat, look)
 
     def _refuse(self, station: Station, entry: Entry, lane: str) -> None:
         """Tells a chat once that too much is waiting. Further messages are not answered until one was."""
@@ -189,7 +197,7 @@ class Dispatch:
         await self._journal.finish(entry)
 
     def _lane(self, station: Station, chat: str, job: Job) -> None:
-        self._lanes[station.name].put(station.lane(chat), self._guarded(job), always=True)
+        self._lanes[station.name].put(station.lane(chat), self._guarded(job), always=True, counts=False)
 
     def _guarded(self, job: Job) -> Job:
         """Returns a job after whose failure by the database this process begins again, with everything that is unfinished."""

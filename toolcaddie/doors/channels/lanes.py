@@ -18,25 +18,27 @@ class Lanes:
 
     def __init__(self, *, most_waiting: int) -> None:
         self._most_waiting = most_waiting
-        self._queues: dict[str, deque[Job]] = {}
+        self._queues: dict[str, deque[tuple[Job, bool]]] = {}
+        """The jobs of each queue, and whether each counts as waiting."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         """The number of chats with work."""
         return len(self._queues)
 
-    def put(self, chat: str, job: Job, *, always: bool = False) -> bool:
-        """Adds a job to the queue of a chat. Returns False if the queue is full. `always`: however full it is."""
+    def put(self, chat: str, job: Job, *, always: bool = False, counts: bool = True) -> bool:
+        """Adds a job to the queue of a chat. Returns False if the queue is full. `always`: however full it is. `counts`: False
+        for work that takes no place of a message."""
         queue = self._queues.get(chat)
         if queue is None:
-            self._queues[chat] = deque([job])
+            self._queues[chat] = deque([(job, counts)])
             task = asyncio.create_task(self._work(chat), name=f"chat {chat}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return True
-        if len(queue) >= self._most_waiting and not always:
+        if not always and sum(counted for _, counted in queue) >= self._most_waiting:
             return False
-        queue.append(job)
+        queue.append((job, counts))
         return True
 
     async def close(self) -> None:
@@ -51,7 +53,7 @@ class Lanes:
         queue = self._queues[chat]
         try:
             while queue:
-                job = queue.popleft()
+                job, _ = queue.popleft()
                 try:
                     await job()
                 except Exception:  # the outermost frame of a job: the next message must be answered
