@@ -12,7 +12,7 @@ from toolcaddie.bots.requests import Recalled
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ProviderUnavailableError, RequestError
+from toolcaddie.core.errors import ProviderUnavailableError, RequestError, RunNotFoundError
 from toolcaddie.parts import Parts
 from toolcaddie.personas.chats import StoredChats
 from toolcaddie.runtime import Runtime
@@ -198,3 +198,33 @@ async def test_whoever_waits_for_work_that_fails_later_is_told_in_the_language_o
     await parts.talk.decide(question.id, approve=False, by=BOSS)
     await parts.continuing.look()
     assert [text.split(",")[0] for _, text, _ in post.sent] == ["Algo salió mal después de que se decidiera la llamada"]
+
+
+async def test_a_message_that_is_answered_in_its_chat_gets_the_same_answer_without_a_model() -> None:
+    provider, chats, parts = house(say("Hi Ann."))
+    first = await parts.talk.answer(work(1))
+    again = await parts.talk.answer(work(1))
+    assert (again.text, again.status, again.run_id) == (first.text, first.status, first.run_id)
+    assert len(provider.requests) == 1
+    assert len(await chats.turns(KEY)) == 2
+
+
+async def test_a_question_whose_message_is_answered_again_stays_one_question_and_its_run_goes_on() -> None:
+    _, _, parts = house(call("send", {"text": "x"}), say("Sent."))
+    answer = await parts.talk.answer(work(1))
+    await parts.talk.waiting.remove(work(1))  # as after a crash before it was noted
+    assert (await parts.talk.answer(work(1))).status == "pending"
+    (question,) = await parts.talk.questions(answer.run_id)
+    await parts.talk.decide(question.id, approve=True, by=BOSS)
+    await parts.continuing.look()
+    assert SENT == ["x"]
+
+
+async def test_nothing_of_a_finished_or_failed_message_stays_to_be_continued() -> None:
+    _, _, parts = house(say("Hi."), ProviderUnavailableError("down"))
+    await parts.talk.answer(work(1))
+    with pytest.raises(ProviderUnavailableError):
+        await parts.talk.answer(work(2))
+    for number in (1, 2):
+        with pytest.raises(RunNotFoundError):
+            await parts.talk.resume(work(number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from tests.doors.talking import Place, database_url, eventually, telegram_station
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.app.bots import BotParts, MessengerOnDemand, bot_parts
+from toolcaddie.core.message import ModelRequest
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.parts import Parts
 from toolcaddie.storage.database import Database
@@ -29,12 +30,14 @@ def delete_client(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def house(
-    place: Place, script: list[Any], **settings: Any
+    place: Place, script: Any, *, telegram: ScriptedTelegram | None = None, tools: Sequence[Any] = (), **settings: Any
 ) -> AsyncIterator[tuple[ScriptedTelegram, Runtime, BotParts, ScriptedProvider]]:
     """A bot with a Telegram channel, and the loop that continues runs wherever they were answered."""
-    async with ScriptedTelegram() as server, Database(database_url(place), lease=0.5) as database:
+    async with contextlib.AsyncExitStack() as stack:
+        server = telegram or await stack.enter_async_context(ScriptedTelegram())
+        database = await stack.enter_async_context(Database(database_url(place), lease=0.5))
         messenger, provider = MessengerOnDemand(), ScriptedProvider(script)
-        async with Runtime(provider=provider, sources=[delete_client], documents=database.store) as runtime:
+        async with Runtime(provider=provider, sources=[delete_client, *tools], documents=database.store) as runtime:
             bots = bot_parts(runtime, Parts(messenger=messenger), store=database.store)
             station = telegram_station(server, bot="anna", **settings)
             async with Channels([station], bots.talk, database.store, look_seconds=0.05) as channels:
@@ -92,3 +95,32 @@ async def test_a_run_that_was_answered_in_the_inbox_goes_on_in_its_chat(place: P
         await eventually(lambda: "Both are deleted." in texts(server, 1), seconds=15)
         await bots.continuing.look()
     assert texts(server, 1).count("Both are deleted.") == 1
+
+
+async def test_a_message_that_a_stopped_server_had_begun_goes_on_and_no_call_is_made_twice(place: Place) -> None:
+    posted: list[str] = []
+    stopped = asyncio.Event()
+
+    @tool(destructive=False, open_world=True)
+    def post_note(text: str) -> str:
+        """Post a note."""
+        posted.append(text)
+        return "posted"
+
+    async def script(request: ModelRequest) -> Any:
+        if request.messages[-1].role == "user":
+            return call("post_note", {"text": "Hello all"})
+        if not stopped.is_set():
+            stopped.set()
+            await asyncio.Event().wait()
+        return say("Posted.")
+
+    async with ScriptedTelegram() as server:
+        async with house(place, script, telegram=server, tools=[post_note], allow=("1",)):
+            server.write("Post hello", person=1)
+            async with asyncio.timeout(10):
+                await stopped.wait()
+        async with house(place, script, telegram=server, tools=[post_note], allow=("1",)):
+            await server.answers(1)
+    assert texts(server, 1) == ["Posted."]
+    assert posted == ["Hello all"]

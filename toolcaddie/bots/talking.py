@@ -13,6 +13,7 @@ from toolcaddie.bots.waiting import Waiting
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork, ChatTurn
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RunNotFoundError, StorageError
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.ports import Chats
 from toolcaddie.runtime import Runtime
@@ -30,24 +31,58 @@ class Talk:
     clock: Callable[[], float] = time.time
 
     async def answer(self, work: BotWork) -> BotAnswer:
-        """Answers a message."""
-        return await self._answered(work, durable=False)
+        """Answers a message. If that was begun before, by a process that was stopped or killed, or while the database failed, its
+        run goes on: no call is made twice that must not be. A run about pictures is not stored and begins again, because each
+        step would write them."""
+        self.runtime.identified(work.principal)
+        turns = await self._turns(work)
+        if (given := _given(work, turns)) is not None:
+            return given
+        if (questions := await self._stored(work)) is not None:
+            if any(question.status == "open" for question in questions):
+                await self.waiting.add(work)
+                return BotAnswer(run_id=work.id, status="pending", text="")
+            return await self.resume(work)
+        try:
+            answer = await self._answered(work, turns, durable=isinstance(work.message, str))
+        except StorageError:
+            raise  # it is answered again when the database works
+        except Exception:
+            await self.runtime.forget(work.id)
+            raise
+        if answer.status != "pending":
+            await self.runtime.forget(work.id)
+        return answer
 
     async def answer_durably(self, work: BotWork) -> BotAnswer:
-        """Answers a message in a run that is stored from its first step."""
-        return await self._answered(work, durable=True)
-
-    async def request(self, work: BotWork, *, durable: bool = False) -> RunRequest:
-        """Returns the request of the run that answers a message, with the chat so far and what the bot remembers. Whoever runs it
-        calls `ended`. `durable`: the run is stored from its first step."""
+        """Answers a message in a run that is stored from its first step. The caller forgets it when it has stored the answer."""
         self.runtime.identified(work.principal)
-        key = chat_key(work)
-        history = history_of(await self.chats.turns(key, after=-READ) if work.chat else ())
-        return request_of(work, history, await self.recall(work), durable=durable)
+        return await self._answered(work, await self._turns(work), durable=True)
 
-    async def _answered(self, work: BotWork, *, durable: bool) -> BotAnswer:
-        request = await self.request(work, durable=durable)
+    async def request(self, work: BotWork) -> RunRequest:
+        """Returns the request of the run that answers a message, with the chat so far and what the bot remembers. Whoever runs it
+        calls `ended`."""
+        self.runtime.identified(work.principal)
+        return await self._request(work, await self._turns(work))
+
+    async def _answered(self, work: BotWork, turns: Sequence[ChatTurn], *, durable: bool) -> BotAnswer:
+        request = await self._request(work, turns, durable=durable)
         return await self.ended(work, await self.runtime.run(request))
+
+    async def _request(self, work: BotWork, turns: Sequence[ChatTurn], *, durable: bool = False) -> RunRequest:
+        return request_of(work, history_of(turns), await self.recall(work), durable=durable)
+
+    async def _turns(self, work: BotWork) -> Sequence[ChatTurn]:
+        """Returns the last messages of the chat."""
+        key = chat_key(work)
+        return await self.chats.turns(key, after=-READ) if work.chat else ()
+
+    async def _stored(self, work: BotWork) -> Sequence[Approval] | None:
+        """Returns the questions of the run of a piece of work; None: none is stored."""
+        try:
+            return await self.questions(work.id)
+        except RunNotFoundError:
+            return None
 
     async def questions(self, run_id: str) -> Sequence[Approval]:
         return await self.runtime.questions(run_id)
@@ -57,6 +92,13 @@ class Talk:
 
     async def resume(self, work: BotWork) -> BotAnswer:
         """Continues the run of a piece of work whose questions are answered."""
+        answer = await self.resume_durably(work)
+        if answer.status != "pending":
+            await self.runtime.forget(work.id)
+        return answer
+
+    async def resume_durably(self, work: BotWork) -> BotAnswer:
+        """Continues a run. The caller forgets it when it has stored the answer."""
         return await self.ended(work, await self.runtime.resume(work.id))
 
     async def ended(self, work: BotWork, result: RunResult) -> BotAnswer:
@@ -69,7 +111,7 @@ class Talk:
         await self.waiting.remove(work)
         if work.chat:
             key, now = chat_key(work), self.clock()
-            await self.chats.add(key, _turns(work, answer, now))
+            await self.chats.add(key, _new_turns(work, answer, now))
             await self.compacting.compact(key, work.principal)
         return answer
 
@@ -86,7 +128,17 @@ def answer_of(result: RunResult) -> BotAnswer:
     )
 
 
-def _turns(work: BotWork, answer: BotAnswer, now: float) -> Sequence[ChatTurn]:
+def _given(work: BotWork, turns: Sequence[ChatTurn]) -> BotAnswer | None:
+    """Returns the answer that was given already, and that the door has not noted; None: there is none."""
+    given = next((turn for turn in reversed(turns) if turn.key == _answered_key(work)), None)
+    return None if given is None else BotAnswer(run_id=work.id, status="completed", text=given.text, taint=given.taint)
+
+
+def _answered_key(work: BotWork) -> str:
+    return f"{work.id}/answered"
+
+
+def _new_turns(work: BotWork, answer: BotAnswer, now: float) -> Sequence[ChatTurn]:
     person = f"{work.principal.tenant}/{work.principal.id}"
     asked = ChatTurn(
         role="user", text=shown_message(work), at=now, who=person, taint=work.inherited.taint, key=f"{work.id}/asked"
@@ -97,6 +149,6 @@ def _turns(work: BotWork, answer: BotAnswer, now: float) -> Sequence[ChatTurn]:
         at=now,
         who=work.principal.bot or "",
         taint=answer.taint,
-        key=f"{work.id}/answered",
+        key=_answered_key(work),
     )
     return (asked, answered)

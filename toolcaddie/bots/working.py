@@ -79,7 +79,7 @@ class Worker:
         if begun and (questions := await self._questions(_run(work, begun))) is not None:
             if any(question.status == "open" for question in questions):
                 return BotAnswer(run_id=_run(work, begun).id, status="pending", text="")
-            return await self.talk.resume(_run(work, begun))
+            return await self.talk.resume_durably(_run(work, begun))
         number = str(begun + 1).encode()
         before = str(begun).encode() if begun else None
         if not await self.store.compare_and_set(_BEGINNINGS, work.id, number, expected=before, ttl=_TTL_SECONDS):

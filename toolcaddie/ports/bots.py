@@ -33,8 +33,8 @@ class BotRunner(Protocol):
 
 
 class BotTalk(Protocol):
-    """Answers people at once, for doors through which people talk to bots. Nothing of it survives the process, apart from calls
-    that wait for a person."""
+    """Answers people at once, for doors through which people talk to bots. What a process leaves behind goes on when the same
+    work is answered again."""
 
     async def answer(self, work: BotWork) -> BotAnswer:
         """Answers a message in its chat. A cancellation stops the run, and the message is not part of the chat. With status
