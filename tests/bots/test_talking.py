@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from toolcaddie.bots.requests import Recalled
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotWork, ChatAddress, ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ProviderUnavailableError, RequestError, RunNotFoundError
+from toolcaddie.core.errors import ProviderUnavailableError, RequestError, RunNotFoundError, StorageError
 from toolcaddie.parts import Parts
 from toolcaddie.personas.chats import StoredChats
 from toolcaddie.runtime import Runtime
@@ -165,16 +166,36 @@ async def test_work_that_waits_for_a_person_goes_on_after_the_answer_and_is_then
 
 
 class Post:
-    """A messenger that remembers what it was given."""
+    """A messenger that remembers what it was given. `faults`: what it raises first. Messages to the chat `dead` never end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *faults: Exception) -> None:
         self.sent: list[tuple[str, str, str]] = []
+        self.faults = list(faults)
+        self.attempts = 0
 
     async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+        self.attempts += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        if address.chat == "dead":
+            await asyncio.Event().wait()
         self.sent.append((address.chat, text, sender))
 
     def is_group(self, address: ChatAddress) -> bool:
         return False
+
+
+async def approved(parts: BotParts, number: int, chat: str) -> None:
+    """Lets a piece of work wait for a person, who approves its call."""
+    answer = await parts.talk.answer(work(number, reply_to=ChatAddress(channel="tg", chat=chat)))
+    (question,) = await parts.talk.questions(answer.run_id)
+    await parts.talk.decide(question.id, approve=True, by=BOSS)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)
 
 
 async def test_an_answer_after_a_question_is_sent_to_the_chat_it_came_from() -> None:
@@ -198,6 +219,33 @@ async def test_whoever_waits_for_work_that_fails_later_is_told_in_the_language_o
     await parts.talk.decide(question.id, approve=False, by=BOSS)
     await parts.continuing.look()
     assert [text.split(",")[0] for _, text, _ in post.sent] == ["Algo salió mal después de que se decidiera la llamada"]
+
+
+async def test_a_channel_that_cannot_be_reached_and_a_failure_keep_no_other_answer_back() -> None:
+    post = Post(RuntimeError("a bug"))
+    asks = [call("send", {"text": text}) for text in "abc"]
+    _, _, parts = house(*asks[:2], say("Sent."), say("Sent."), asks[2], say("Sent."), messenger=post)
+    await approved(parts, 1, "1")
+    await approved(parts, 2, "dead")
+    looking = asyncio.create_task(parts.continuing.look_forever())
+    try:
+        await until(lambda: post.attempts == 2)
+        await approved(parts, 3, "3")
+        await until(lambda: ("3", "Sent.", "ada") in post.sent)
+    finally:
+        looking.cancel()
+        await asyncio.wait({looking})
+
+
+async def test_an_answer_that_could_not_be_recorded_for_its_chat_is_sent_later_and_no_call_is_repeated() -> None:
+    post = Post(StorageError("the disk is full"))
+    _, _, parts = house(call("send", {"text": "x"}), say("Sent."), messenger=post)
+    await approved(parts, 1, "42")
+    await parts.continuing.look()
+    assert post.sent == []
+    await parts.continuing.look()
+    await parts.continuing.look()
+    assert (post.sent, SENT) == ([("42", "Sent.", "ada")], ["x"])
 
 
 async def test_a_message_that_is_answered_in_its_chat_gets_the_same_answer_without_a_model() -> None:

@@ -109,6 +109,11 @@ def bot_parts(
         talk=talk,
         worker=Worker(talk=talk, store=store),
         continuing=Continuing(
-            runtime=runtime, waiting=waiting, resume=talk.resume, messenger=messenger, bots=bots or {}
+            runtime=runtime,
+            waiting=waiting,
+            resume=talk.resume,
+            given=talk.given,
+            messenger=messenger,
+            bots=bots or {},
         ),
     )

@@ -54,6 +54,10 @@ class Talk:
             await self.runtime.forget(work.id)
         return answer
 
+    async def given(self, work: BotWork) -> BotAnswer | None:
+        """Returns the answer that is in the chat of a piece of work already; None: there is none."""
+        return _given(work, await self._turns(work))
+
     async def answer_durably(self, work: BotWork) -> BotAnswer:
         """Answers a message in a run that is stored from its first step. The caller forgets it when it has stored the answer."""
         self.runtime.identified(work.principal)
@@ -103,12 +107,11 @@ class Talk:
 
     async def ended(self, work: BotWork, result: RunResult) -> BotAnswer:
         """Returns the answer of a run, after message and answer were added to the chat. A run that waits for a person is
-        remembered, so that somebody continues it."""
+        remembered, so that somebody continues it and sends its answer."""
         answer = answer_of(result)
         if answer.status == "pending":
             await self.waiting.add(work)
             return answer
-        await self.waiting.remove(work)
         if work.chat:
             key, now = chat_key(work), self.clock()
             await self.chats.add(key, _new_turns(work, answer, now))

@@ -11,7 +11,7 @@ import msgspec
 
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotWork
-from toolcaddie.core.errors import RunNotFoundError, ToolcaddieError
+from toolcaddie.core.errors import ProviderError, RequestError, RunNotFoundError, StorageError
 from toolcaddie.engine.prompt.blocks import frame
 from toolcaddie.ports import Messenger, Store
 from toolcaddie.runtime import Runtime
@@ -24,6 +24,8 @@ _KIND = "bot-waiting"
 _TTL_SECONDS = 90 * 86_400.0
 _LOOK_SECONDS = 1.0
 """Seconds between two looks at the questions."""
+_AT_ONCE = 50
+"""The largest number of pieces of work that one process continues at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,52 +55,103 @@ class Waiting:
 class Continuing:
     """Looks for answered questions, and continues the work that waited for them.
 
-    If several processes look, one of them continues the run: it is claimed.
+    If several processes look, one of them continues the run: it is claimed. `given` returns the answer that a piece of work got
+    already; None: it has none.
     """
 
     runtime: Runtime
     waiting: Waiting
     resume: Callable[[BotWork], Awaitable[BotAnswer]]
+    given: Callable[[BotWork], Awaitable[BotAnswer | None]]
     messenger: Messenger | None = None
     bots: Mapping[str, Bot] = field(default_factory=dict)
     """Those of the settings. Their languages are those of what people are told."""
+    _busy: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """The work that is continued at this moment, by the id of its run."""
 
     async def look_forever(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except ToolcaddieError as error:
-                log.error("waiting_work_not_read", error=str(error))
-            await asyncio.sleep(_LOOK_SECONDS)
+        """Looks again and again. No work waits for the end of other work, nor for a channel that cannot be reached."""
+        try:
+            while True:
+                try:
+                    for work in await self._answered():
+                        self._begin(work)
+                except Exception as error:  # the outermost frame of the task, which must outlive any failure
+                    log.exception("waiting_work_not_read", error=str(error))
+                await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            tasks = list(self._busy.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Continues all work whose questions are answered."""
-        for work in await self.waiting.all():
-            if await self._is_answered(work):
-                await self._continue(work)
+        """Continues all work whose questions are answered, and waits for its end."""
+        await asyncio.gather(*(self._continue(work) for work in await self._answered()))
+
+    def _begin(self, work: BotWork) -> None:
+        if work.id not in self._busy and len(self._busy) < _AT_ONCE:
+            task = self._busy[work.id] = asyncio.create_task(self._continue(work))
+            task.add_done_callback(lambda _: self._busy.pop(work.id))
+
+    async def _answered(self) -> Sequence[BotWork]:
+        return [work for work in await self.waiting.all() if await self._is_answered(work)]
 
     async def _is_answered(self, work: BotWork) -> bool:
         try:
             questions = await self.runtime.questions(work.id)
         except RunNotFoundError:  # somebody else has continued it to its end, or it has expired
-            await self.waiting.remove(work)
-            return False
+            return True
         return all(question.status != "open" for question in questions)
 
     async def _continue(self, work: BotWork) -> None:
         try:
-            answer = await self.resume(work)
-        except RunNotFoundError:  # another process continues it at this moment
-            return
-        except ToolcaddieError as error:
-            log.error("work_not_continued", run=work.id, error=str(error))
+            answer = await self._answer(work)
+            if answer is None or answer.status == "pending":
+                return
+            await self._send(work, answer)
             await self.waiting.remove(work)
-            answer = BotAnswer(run_id=work.id, status="failed", text=self._regret(work))
-        if work.reply_to is not None and self.messenger is not None and answer.status != "pending":
-            bot = work.principal.bot or ""
-            await self.messenger.send(work.reply_to, answer.text, key=f"{work.id}/reply", sender=bot)
+        except StorageError as error:  # it is looked at again
+            log.error("work_not_continued", run=work.id, error=str(error))
+        except Exception:  # the outermost frame of the task: the other work goes on
+            log.exception("work_not_continued", run=work.id)
+            await self.waiting.remove(work)
+
+    async def _answer(self, work: BotWork) -> BotAnswer | None:
+        """Returns the answer of a piece of work; None: another process continues it at this moment, or it is gone."""
+        try:
+            return await self.resume(work)
+        except RunNotFoundError:
+            if await self._is_stored(work):
+                return None
+            given = await self.given(work)  # by a process that may have died before it was sent
+            if given is None:
+                await self.waiting.remove(work)
+            return given
+        except StorageError:
+            raise
+        except Exception as error:  # whatever it is, the person is told
+            log.exception("work_not_continued", run=work.id, error=str(error))
+            return BotAnswer(run_id=work.id, status="failed", text=self._regret(work))
 
     def _regret(self, work: BotWork) -> str:
         """Returns what a person is told whose work could not be continued."""
         bot = self.bots.get(work.principal.bot or "", Bot())
         return frame().words["not_continued"].of(bot.language)
+
+    async def _is_stored(self, work: BotWork) -> bool:
+        try:
+            await self.runtime.questions(work.id)
+        except RunNotFoundError:
+            return False
+        return True
+
+    async def _send(self, work: BotWork, answer: BotAnswer) -> None:
+        """Sends an answer to the chat from which the work came. Whoever else sends it has the same key, and one of them does."""
+        if work.reply_to is None or self.messenger is None:
+            return
+        try:
+            bot = work.principal.bot or ""
+            await self.messenger.send(work.reply_to, answer.text, key=f"{work.id}/reply", sender=bot)
+        except (ProviderError, RequestError) as error:
+            log.error("work_not_sent", run=work.id, error=str(error))
