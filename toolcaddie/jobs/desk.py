@@ -46,6 +46,8 @@ class JobDesk:
         text = new.text.strip()
         if not text:
             raise RequestError("text: it is empty; write the message, or what the bot shall do", param="text")
+        if "\0" in text or "\0" in new.name:  # no database but SQLite stores it
+            raise RequestError("text: it has a character NUL; leave it out", param="text")
         if len(text) > self.limits.text:
             raise RequestError(f"text: it has {len(text):,} characters, more than {self.limits.text:,}", param="text")
         if new.delete_after_run and getattr(new.schedule, "at", None) is None:

@@ -72,6 +72,8 @@ def checked(schedule: Schedule, *, zone: str, now: float, least: float) -> float
             if first is None:
                 local = datetime.fromtimestamp(now, _zone(zone)).isoformat(timespec="seconds")
                 raise _refusal("at", f"{at} is in the past; it is {local} now")
+            if first > now + _FAR:
+                raise _refusal("at", f"{at} is more than 100 years away")
             return first
         case Every(every_ms=every):
             if not least * 1000 <= every <= _FAR * 1000:

@@ -23,11 +23,12 @@ from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.jobs import At, Cron, Every, Job, JobKind, NewJob, Schedule
 from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import ToolAnnotations, ToolResult, failed
+from toolcaddie.core.tool import Spent, ToolAnnotations, ToolResult, failed
 from toolcaddie.jobs.schedule import next_slot
 from toolcaddie.parts import Parts
 from toolcaddie.ports.jobs import Jobs
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.util.replacing import replace
 
 NAME = "cron"
 
@@ -154,7 +155,8 @@ class CronTool:
                 return ToolResult(content=f"The job {job.name!r} ({job.id}) begins now.")
             case "status":
                 if _job_id(arguments):
-                    return self._described("", await self._job(arguments, context))
+                    job = await self._job(arguments, context)
+                    return replace(self._described("", job), spent=_taint_of([job]))
                 jobs = await self.jobs.list(by=context.principal)
                 active = sum(job.enabled for job in jobs)
                 served = "jobs are being run" if await self.jobs.is_served() else "no process runs jobs at the moment"
@@ -165,6 +167,7 @@ class CronTool:
                 return ToolResult(
                     content="\n".join(_line(job) for job in shown) or "There are no jobs.",
                     structured={"jobs": [_values(job) for job in shown]},
+                    spent=_taint_of(shown),
                 )
 
     async def _job(self, arguments: dict[str, Any], context: RunContext) -> Job:
@@ -179,6 +182,11 @@ class CronTool:
         return ToolResult(
             content=f"{verb} {_line(job)}\n{runs}".strip(), structured={**_values(job), "nextRuns": times}
         )
+
+
+def _taint_of(jobs: Sequence[Job]) -> Spent:
+    """Returns what a run has read that reads these jobs: whatever the runs that made them had read."""
+    return Spent(taint=tuple(dict.fromkeys(name for job in jobs for name in job.taint)))
 
 
 def _new_job(arguments: dict[str, Any], context: RunContext) -> NewJob:
@@ -221,7 +229,7 @@ def _schedule(arguments: dict[str, Any]) -> Schedule:
     at, expr, tz = fields.get("at"), fields.get("expr") or fields.get("cron"), fields.get("tz")
     every = fields.get("everyMs") if fields.get("everyMs") is not None else fields.get("every")
     kinds = {"at": at, "every": every, "cron": expr}
-    wanted = inner.get("kind") or arguments.get("kind")
+    wanted = str(inner.get("kind") or arguments.get("kind"))
     present = [kind for kind, value in kinds.items() if value is not None]
     kind = wanted if wanted in kinds else present[0] if len(present) == 1 else None
     if kind is None or kinds[kind] is None:
