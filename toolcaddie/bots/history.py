@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from toolcaddie.core.bots import ChatTurn
 from toolcaddie.core.message import Message
+from toolcaddie.guards.markers import marked_as
 
 MOST_TURNS = 200
 """Messages of a chat above which the older half is summarised."""
@@ -53,6 +54,7 @@ def history_of(turns: Sequence[ChatTurn]) -> History:
 
 
 def _message(turn: ChatTurn) -> Message:
-    if turn.role == "summary":
-        return Message(role="system", content=f"{_SUMMARY}{turn.text}")
+    if turn.role == "summary":  # what a stranger wrote gains no weight by being summarised
+        text = marked_as(turn.text, turn.key) if turn.taint else turn.text
+        return Message(role="system", content=f"{_SUMMARY}{text}")
     return Message(role=turn.role, content=turn.text)

@@ -10,6 +10,7 @@ in the text looks like any marker, to a model or a person, is changed so that it
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import unicodedata
@@ -26,6 +27,12 @@ _FIRST_LINE = re.compile(rf"<<<{OPENING} ([0-9a-f]{{16}}) \({_NOTE}\)>>>\n")
 def marked(text: str) -> str:
     """Returns the text between two markers with a number of its own."""
     return _between(neutral(text), secrets.token_hex(8))
+
+
+def marked_as(text: str, key: str) -> str:
+    """Does the same with a number made of `key`, so that the same text is marked in the same way each time. Nobody may know the
+    key before the text is written."""
+    return _between(neutral(text), hashlib.sha256(key.encode()).hexdigest()[:16])
 
 
 def neutral(text: str) -> str:
