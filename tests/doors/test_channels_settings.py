@@ -69,6 +69,7 @@ def test_each_table_becomes_a_channel_with_its_people_and_its_bot(tmp_path: Path
             "toolcaddie.toml:11: unknown key 'channel.1.allowed'; did you mean 'allow'",
         ),
         ('name = "tg"', 'name = "T g"', "toolcaddie.toml:8: channel.1.name"),
+        ('name = "tg"', 'name = "gateway"', "toolcaddie.toml:8: channel.1.name"),
         ('name = "tg"\n', "", "missing required field `name`"),
         ('type = "telegram"', 'type = "telegrams"', "toolcaddie.toml:7: channel.1.type: no channel 'telegrams'"),
         ('token_env = "MY_TOKEN"', 'token = "7:AAAA"', "token"),

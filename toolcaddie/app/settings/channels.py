@@ -20,8 +20,9 @@ PersonId = Annotated[str, Meta(min_length=1, max_length=128)]
 ChannelName = Annotated[
     str,
     Meta(
-        pattern=r"^[a-z][a-z0-9_-]{0,31}\Z",
-        description="of up to 32 small letters, digits, - and _, beginning with a letter",
+        pattern=r"^(?!(gateway|mcp|console|chat|run|call|terminal|session)\Z)[a-z][a-z0-9_-]{0,31}\Z",
+        description="of up to 32 small letters, digits, - and _, beginning with a letter, and not gateway, mcp, console, "
+        "chat, run, call, terminal or session, because requests that come another way have these names",
     ),
 ]
 
