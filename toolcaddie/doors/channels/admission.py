@@ -32,7 +32,8 @@ class Admission:
     async def reaction(self, station: Station, message: Incoming) -> Reaction:
         """Returns `answer` for a message to the bot from somebody who may talk to it, `pair` for a stranger who may get a code,
         and otherwise `ignore`."""
-        settings, command = station.settings, read_command(message.text)
+        # A command that somebody else wrote is none, so it lets nobody in.
+        settings, command = station.settings, None if message.forwarded else read_command(message.text)
         if message.chat in settings.approvers and command is not None and command.name in ("approve", "deny"):
             return "answer"
         if message.group:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,6 +17,11 @@ from toolcaddie.guards.markers import marked
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
+
+_SPEAKER = re.compile(r"\W*\[[^\]]{1,100}\]\s*:")
+"""The beginning of a line that looks like the message of another person."""
+_LOOKED_AT = 400
+"""The number of characters of a line that are looked at."""
 
 
 async def content_of(station: Station, message: Incoming) -> Content:
@@ -31,10 +38,20 @@ async def content_of(station: Station, message: Incoming) -> Content:
         lines.append(sentences.also_unreadable)
     text = "\n".join(lines)
     if message.group:
-        text = f"[{shown_name(message)}]: {text}"
+        text = f"[{shown_name(message)}]: {_own_words(text)}"
     if not attachments.pictures:
         return text
     return (*([Text(text=text)] if text else []), *attachments.pictures)
+
+
+def _own_words(text: str) -> str:
+    """Returns the text of a message in a group, in which no line looks like the message of another person."""
+    first, *more = text.splitlines() or [""]
+    return "\n".join([first, *(f"> {line}" if _SPEAKER.match(_plain(line)) else line for line in more)])
+
+
+def _plain(line: str) -> str:
+    return unicodedata.normalize("NFKC", line[:_LOOKED_AT])
 
 
 @asynccontextmanager
