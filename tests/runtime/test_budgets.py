@@ -178,6 +178,20 @@ async def test_the_gateway_answers_429_and_passes_nothing_of_the_bot_on(
     assert [sent["model"] for sent in upstream.bodies] == ["named-model", "small"]
 
 
+async def test_the_gateway_passes_nothing_of_the_default_bot_on_either(tmp_path: Path) -> None:
+    bots = {"desk": Bot(budget=DayBudget(requests=2), model="small")}
+    async with (
+        Database(f"sqlite:///{tmp_path / 'meter.sqlite'}") as metered,
+        ScriptedUpstream([]) as upstream,
+        gateway(tmp_path, upstream.base_url, bots=bots, default_bot="desk", meter=metered.meter) as served,
+        aiohttp.ClientSession(served.base_url) as session,
+        session.post("/v1/embeddings", json={"model": "m", "input": "hi"}) as answer,
+    ):
+        assert answer.status == 403
+        assert "has a budget" in await answer.text()
+    assert not upstream.bodies
+
+
 async def test_a_cancelled_run_has_spent_what_it_asked_for(database: Database, clock: Clock) -> None:
     async with ScriptedUpstream([paced(REPLY, asyncio.Semaphore(0))]) as upstream:
         bots = {"desk": Bot(budget=DayBudget(tokens=5_000), model="small")}

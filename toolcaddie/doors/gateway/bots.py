@@ -8,11 +8,13 @@ Such a request is always a run. Nothing of it goes to the upstream unread, becau
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from toolcaddie.control.bots import DayBudget, unknown_bot
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import Envelope
@@ -62,6 +64,9 @@ class BotModels:
         return caller.by_bot or self.has_budget(principal)
 
     def has_budget(self, principal: Principal) -> bool:
+        """Returns True if the bot that makes a request, the default one if the request names none, has a budget."""
+        with suppress(RequestError):  # a request of no bot
+            principal = self._runtime.identified(principal)
         bot = None if principal.bot is None else self._runtime.bots.get(principal.bot)
         return bot is not None and bot.budget != DayBudget()
 

@@ -138,8 +138,8 @@ class Passing:
         budget, because only runs are counted in it."""
         if method == "POST" and self._bots.has_budget(caller.principal):
             message = (
-                f"the bot {caller.principal.bot!r} has a budget, in which only its runs are counted, so nothing else is "
-                "passed on with its key; use a key without a bot"
+                f"the bot {caller.principal.bot or 'that answers by default'!r} has a budget, in which only its runs are "
+                "counted, so nothing else is passed on for it; use a key of a bot without a budget"
             )
             await exchange.refuse(problem(403, message, kind="invalid_request_error", code="forbidden"))
             return
