@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import re
 import signal
+import tomllib
 from pathlib import Path
 
+import dbos
 import pytest
 
 from toolcaddie.core.errors import ConfigError, RunError
@@ -14,6 +18,8 @@ from toolcaddie.jobs.queue import DurableQueue, WorkKind
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(params=["file", "postgresql"])
@@ -116,3 +122,12 @@ async def test_signals_log_and_event_loop_are_left_alone(url: str, capfd: pytest
 def test_a_database_in_memory_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs a database on disk"):
         DurableQueue("sqlite:///:memory:", None, {})  # type: ignore[arg-type]
+
+
+def test_one_private_name_of_dbos_is_used_and_the_versions_that_may_be_installed_have_it() -> None:
+    """If it fails after an update: `Engine.recover` needs another way to return work to its queue."""
+    source = (ROOT / "toolcaddie" / "jobs" / "engine.py").read_text()
+    assert set(re.findall(r"(?:dbos|DBOS|_client)\.(_\w+)", source)) == {"_recover_pending_workflows"}
+    assert list(inspect.signature(dbos.DBOS._recover_pending_workflows).parameters) == ["executor_ids"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert extras["bots"] == ["dbos>=3.4,<3.5"]

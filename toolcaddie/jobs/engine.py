@@ -21,7 +21,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import make_url
+from sqlalchemy import Engine as SqlEngine
+from sqlalchemy import create_engine, event, make_url
 
 from toolcaddie.core.errors import ConfigError
 
@@ -33,7 +34,9 @@ _STARTS = 20
 """How often a piece of work is begun, after crashes, until it is given up: it may be what crashes."""
 _POLL_SECONDS = 0.1
 _THREADS = 8
+_CONNECTIONS = 20
 _BUSY_SECONDS = 5.0
+_SQLITE_WAIT_MILLISECONDS = 30_000
 _UNFINISHED = ("ENQUEUED", "DELAYED", "PENDING")
 _AT_ONCE = 500
 
@@ -57,18 +60,20 @@ class Engine:
         self._queues = dict(queues)
         self._dbos: Any = None
         self._client: Any = None
-        self._running: Any = None
+        self._sql: SqlEngine | None = None
+        """Connections to DBOS's tables, for DBOS and for our own transactions."""
 
     def start(self, executor: str, begin: Begin) -> None:
         """Begins to do work under that executor id."""
         dbos = self._dbos = _imported()
         logging.getLogger("dbos").addHandler(logging.NullHandler())  # otherwise DBOS adds one that prints
         logging.getLogger("dbos").setLevel(logging.ERROR)
-        serializer = _serializer()
-        self._running = dbos.DBOS(
+        serializer = dbos.DBOSPortableJSONSerializer()
+        self._sql = _sql_engine(self._url)
+        dbos.DBOS(
             config={
                 "name": _APPLICATION,
-                "system_database_url": self._url,
+                "system_database_engine": self._sql,
                 "dbos_system_schema": self._schema,
                 "executor_id": executor,
                 "application_version": _VERSION,
@@ -99,7 +104,7 @@ class Engine:
                 name, worker_concurrency=most, polling_interval_sec=_POLL_SECONDS, on_conflict="always_update"
             )
         self._client = dbos.DBOSClient(
-            system_database_engine=self._running._sys_db.engine,
+            system_database_engine=self._sql,
             dbos_system_schema=self._schema,
             serializer=serializer,
             application_name=_APPLICATION,
@@ -109,7 +114,9 @@ class Engine:
         """Stops the work of this process as a crash would, so that it is recovered."""
         if self._dbos is not None:
             self._dbos.DBOS.destroy(destroy_registry=True)
-            self._dbos = self._client = self._running = None
+        if self._sql is not None:
+            self._sql.dispose()
+        self._dbos = self._client = self._sql = None
 
     def put(self, kind: str, work: Sequence[tuple[str, bytes]], delay: float) -> None:
         options: dict[str, Any] = {
@@ -120,7 +127,8 @@ class Engine:
         }
         if delay > 0:
             options["delay_seconds"] = delay
-        with self._running._sys_db.engine.begin() as connection:
+        assert self._sql is not None, "`start` opens it"
+        with self._sql.begin() as connection:
             for work_id, payload in work:
                 encoded = base64.b64encode(payload).decode()
                 self._client.enqueue_in_transaction(connection, {**options, "workflow_id": work_id}, kind, encoded)
@@ -157,7 +165,11 @@ class Engine:
         return sorted({each.executor_id for each in pending if each.executor_id not in (None, "", own)})
 
     def recover(self, executors: Sequence[str]) -> int:
-        """Puts the work of dead processes back into its queues. Returns its amount."""
+        """Puts the work of dead processes back into its queues. Returns its amount.
+
+        The public `resume_workflows` would not do: it also takes work that a living process has begun meanwhile, and forgets how
+        often the work was begun.
+        """
         return len(self._dbos.DBOS._recover_pending_workflows(list(executors)))
 
     def clean(self, age: float) -> None:
@@ -191,6 +203,21 @@ def _places(database_url: str) -> tuple[str, str]:
     return f"sqlite:///{path}", "dbos"
 
 
+def _sql_engine(url: str) -> SqlEngine:
+    """Returns the connections to DBOS's tables, as DBOS itself would make them."""
+    if not url.startswith("sqlite"):
+        return create_engine(url, pool_size=_CONNECTIONS, max_overflow=0, pool_pre_ping=True)
+    engine = create_engine(url, pool_size=_CONNECTIONS, max_overflow=0)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = "IMMEDIATE"  # so that one writer waits for the other, instead of failing
+        connection.execute(f"PRAGMA busy_timeout = {_SQLITE_WAIT_MILLISECONDS}")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    return engine
+
+
 def _schema(options: str) -> str:
     """Returns the name of DBOS's schema beside that of our tables, which the options of a connection may name."""
     _, _, own = options.partition("search_path=")
@@ -202,7 +229,3 @@ def _imported() -> Any:
         return importlib.import_module("dbos")
     except ModuleNotFoundError as error:
         raise ConfigError("durable work needs DBOS; pip install 'toolcaddie[bots]'") from error
-
-
-def _serializer() -> Any:
-    return importlib.import_module("dbos._serialization").DBOSPortableJSON
