@@ -13,6 +13,7 @@ from toolcaddie.app.settings import (
     CatalogSettings,
     DeliverySettings,
     FallbackSettings,
+    JobSettings,
     Learning,
     Settings,
     StorageSettings,
@@ -478,6 +479,22 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
         DEFAULT_DATABASE,
         Settings().log,
     )
+    assert settings.jobs == JobSettings()
+
+
+def test_the_zone_of_jobs_must_exist_in_the_file_and_in_the_environment(folder: Path) -> None:
+    assert loaded(folder, '[jobs]\nzone = "europe/madrid"').jobs.zone == "europe/madrid"
+    wrong = complaint(folder, '[jobs]\ncatch_up = "all"\nzone = "Europe/Madird"')
+    assert wrong.startswith(
+        "toolcaddie.toml:3: jobs.zone: there is no time zone 'Europe/Madird'; did you mean Europe/Madrid"
+    )
+    in_variable = complaint(folder, "", TOOLCADDIE_JOBS_ZONE="Mars")
+    assert in_variable.startswith(
+        "environment variable TOOLCADDIE_JOBS_ZONE: jobs.zone: there is no time zone 'Mars'; "
+    )
+    assert "write skip, last" in complaint(folder, '[jobs]\ncatch_up = "none"').replace('"', "")
+    assert "from 1 to 86400" in complaint(folder, "[jobs]\nleast_seconds = 0.5")
+    assert "did you mean 'per_person'" in complaint(folder, "[jobs]\nper_persn = 3")
 
 
 def test_every_key_is_documented() -> None:
@@ -494,6 +511,7 @@ def test_every_key_is_documented() -> None:
         StorageSettings,
         Upstream,
         type(Settings().server),
+        JobSettings,
     ):
         for name in table_fields(table):
             assert f"{name} =" in page or f"[{name}" in page, name

@@ -21,6 +21,7 @@ from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.durable import Work, working
 from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.informing import webhooks_of
+from toolcaddie.app.jobs import desk_of
 from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provider_of
 from toolcaddie.app.plugged import SourceStates, embedder_of, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
@@ -34,7 +35,6 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
@@ -102,7 +102,7 @@ async def assembled(
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
     database = database_of(settings, create=create or is_in_memory(settings.database_url))
     sandbox = SandboxOnDemand(settings, registry)
-    jobs = JobDesk(rows=database.jobs, store=database.store)
+    jobs = desk_of(settings, database.jobs, database.store)
     parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox, jobs=jobs)
     parts = replace(parts, embedder=embedder_of(settings, registry, parts))
     if settings.sandbox is not None:

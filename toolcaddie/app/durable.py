@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from toolcaddie.app.bots import BotParts, BotsOnDemand, MessengerOnDemand, bot_parts
 from toolcaddie.app.box import names_source
 from toolcaddie.app.recalling import recall_of
-from toolcaddie.app.settings import Settings
+from toolcaddie.app.settings import JobSettings, Settings
 from toolcaddie.bots import working as bot_work
 from toolcaddie.bots.jobs import JobRunner
 from toolcaddie.bots.running import Runner
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
-from toolcaddie.jobs.scheduler import WORK, Scheduler
+from toolcaddie.jobs.scheduler import WORK, CatchUpRule, Scheduler
 from toolcaddie.parts import Parts
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
@@ -76,6 +76,7 @@ class Work:
     messenger: MessengerOnDemand
     queue: QueueOnDemand
     database: Database
+    jobs: JobSettings
     has_bots: bool
     begins: bool
     """True if the settings have tools that begin durable work."""
@@ -97,9 +98,10 @@ class Work:
         async def work(payload: bytes) -> bytes:
             return await scheduler.work(payload)
 
-        self.queue.add({WORK: WorkKind(do=work)})
+        self.queue.add({WORK: WorkKind(do=work, at_once=self.jobs.at_once)})
         queue = await self.queue.open()
-        scheduler = Scheduler(self.database.jobs, self.database.store, queue, runner.run)
+        catch_up = CatchUpRule(policy=self.jobs.catch_up, most=self.jobs.catch_up_most)
+        scheduler = Scheduler(self.database.jobs, self.database.store, queue, runner.run, catch_up=catch_up)
         await stack.enter_async_context(scheduler)
 
 
@@ -118,6 +120,7 @@ async def working(settings: Settings, runtime: Runtime, parts: Parts, database: 
             messenger=parts.messenger,
             queue=queue,
             database=database,
+            jobs=settings.jobs,
             has_bots=bool(settings.bots),
             begins=any(names_source(settings, each) for each in _NEEDS),
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolcaddie.app.bots import BotsOnDemand, MessengerOnDemand
 from toolcaddie.app.box import names_source
+from toolcaddie.app.jobs import desk_of
 from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of, provider_config
 from toolcaddie.app.plugged import (
     all_of,
@@ -36,7 +37,6 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.engine import Programs
-from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredChats, StoredPersonas
@@ -78,7 +78,7 @@ def host_parts(
         messenger=MessengerOnDemand(),
         personas=None if store is None else StoredPersonas(store, folders=persona_folders(settings)),
         chats=None if store is None else StoredChats(store),
-        jobs=None if store is None else JobDesk(rows=_NO_ROWS, store=store),
+        jobs=None if store is None else desk_of(settings, _NO_ROWS, store),
     )
 
 

@@ -142,6 +142,8 @@ class JobLimits(Struct, frozen=True, kw_only=True):
 
     jobs: int = 50
     """The largest number of jobs of one bot."""
+    jobs_of_person: int | None = None
+    """The largest number of jobs that one person has with a bot; None: as many as the bot."""
     least_seconds: float = 60.0
     """The shortest time between two slots of a job."""
     text: int = 10_000

@@ -80,11 +80,8 @@ class JobDesk:
 
     async def add(self, new: NewJob) -> Job:
         job = self.check(new)
-        if not await self.rows.add(job, most=self.limits.jobs):
-            raise RequestError(
-                f"the bot has {self.limits.jobs} jobs already, which is the limit; remove one first",
-                code="too_many_jobs",
-            )
+        if not await self.rows.add(job, most=self.limits.jobs, most_of_owner=self.limits.jobs_of_person):
+            raise RequestError(_too_many(self.limits), code="too_many_jobs")
         self.wake()
         return job
 
@@ -148,6 +145,13 @@ def following_slot(job: Job, *, after: float) -> float | None:
 
 def _may(job: Job, by: Principal | None) -> bool:
     return by is None or (job.owner.owner == by.owner and job.owner.bot == by.bot)
+
+
+def _too_many(limits: JobLimits) -> str:
+    person = limits.jobs_of_person
+    if person is None:
+        return f"the bot has {limits.jobs} jobs already, which is the limit; remove one first"
+    return f"there are {person} jobs of this person, or {limits.jobs} of the bot, already, which is the limit; remove one first"
 
 
 def _default_name(text: str) -> str:

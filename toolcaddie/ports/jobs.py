@@ -24,8 +24,9 @@ class JobStore(Protocol):
     `lease`: the number of the lease of this process; the write happens only while it is held, otherwise `StorageError`.
     """
 
-    async def add(self, job: Job, *, most: int) -> bool:
-        """Adds a job. Returns False, and adds nothing, if its bot has `most` jobs already."""
+    async def add(self, job: Job, *, most: int, most_of_owner: int | None = None) -> bool:
+        """Adds a job. Returns False, and adds nothing, if its bot has `most` jobs already, or its owner `most_of_owner` with that
+        bot."""
         ...
 
     async def get(self, job_id: str) -> Job | None: ...

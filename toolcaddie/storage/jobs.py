@@ -75,16 +75,20 @@ class DatabaseJobs:
         self._reader = reader
         self._leases = leases
 
-    async def add(self, job: Job, *, most: int) -> bool:
+    async def add(self, job: Job, *, most: int, most_of_owner: int | None = None) -> bool:
         row = job_row(job)
-        owned = (_job.tenant == row["tenant"]) & (_job.bot == row["bot"])
+        of_bot = (_job.tenant == row["tenant"]) & (_job.bot == row["bot"])
+        limits = [(of_bot, most)]
+        if most_of_owner is not None:
+            limits.append((of_bot & (_job.owner == row["owner"]), most_of_owner))
 
         def work(connection: Connection) -> bool:
             if connection.dialect.name == "postgresql":  # lets one process at a time count the jobs of a bot
                 name = f"jobs\0{row['tenant']}\0{row['bot']}".replace("\0", "/")
                 connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
-            if connection.execute(select(func.count()).select_from(jobs).where(owned)).scalar_one() >= most:
-                return False
+            for owned, largest in limits:
+                if connection.execute(select(func.count()).select_from(jobs).where(owned)).scalar_one() >= largest:
+                    return False
             connection.execute(insert(jobs), row)
             return True
 

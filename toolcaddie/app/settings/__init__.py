@@ -2,6 +2,7 @@
 
 model.py        the settings as values
 channels.py     the keys that all channels have
+jobs.py         the table [jobs]
 schema.py       the types of all tables of the file
 file.py         TOML with line numbers, and the starter file
 environment.py  variables such as TOOLCADDIE_SERVER_PORT
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from toolcaddie.app.settings.channels import ChannelSettings, channel_settings_of
 from toolcaddie.app.settings.file import DEFAULT_FILE, starter_toml
+from toolcaddie.app.settings.jobs import JobSettings
 from toolcaddie.app.settings.load import (
     age_seconds,
     duration_seconds,
@@ -58,6 +60,7 @@ __all__ = [
     "FallbackSettings",
     "GatewaySettings",
     "Idempotency",
+    "JobSettings",
     "Learning",
     "Log",
     "MCPSettings",

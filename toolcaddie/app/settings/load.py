@@ -46,6 +46,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.sources.arranged import Arrangement, arrangement_of
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.tables import partial_table, set_values
+from toolcaddie.util.zones import close_zones, zone_of
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ def load_settings(
     settings = _settings_of(whole)
     _check_names(file, settings, origins)
     _check_programs(file, settings, origins)
+    _check_zone(file, settings, origins)
     check_bounds(settings.bounds)
     return settings
 
@@ -233,6 +235,14 @@ def _check_programs(file: SettingsFile, settings: Settings, origins: Mapping[tup
     if settings.programs.offer == "always" and settings.interpreter is None:
         place = _place(file, origins, "programs", "offer")
         raise ConfigError(f'{place}: programs.offer is "always", but nothing runs programs; add a table [interpreter]')
+
+
+def _check_zone(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:
+    """Raises `ConfigError` if the zone of jobs does not exist."""
+    zone = settings.jobs.zone
+    if zone is not None and zone_of(zone) is None:
+        place = _place(file, origins, "jobs", "zone")
+        raise ConfigError(f"{place}: jobs.zone: there is no time zone {zone[:100]!r}; {close_zones(zone)}")
 
 
 def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], *key: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from toolcaddie.app.settings.jobs import JobSettings
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
@@ -379,6 +380,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Input of `ToolConfig.of`, in camelCase or snake_case. None: the model decides whether to call tools."""
     capabilities: tuple[Capabilities, ...] = ()
     """Rows of the table of model capabilities that take precedence over the rows of Toolcaddie."""
+    jobs: JobSettings = JobSettings()
     bots: dict[str, Bot] = {}
     roles: dict[str, Role] = {}
     default_bot: str | None = None

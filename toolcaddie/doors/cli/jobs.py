@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from toolcaddie.app.build import existing_or_empty
+from toolcaddie.app.jobs import desk_of
 from toolcaddie.core.jobs import At, Every, Job, Slot
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
@@ -164,7 +165,7 @@ def _with_desk(common: Common, database_url: str | None, query: Callable[[JobDes
 
     async def answer() -> T:
         async with existing_or_empty(settings) as database:
-            return await query(JobDesk(rows=database.jobs, store=database.store))
+            return await query(desk_of(settings, database.jobs, database.store))
 
     return asyncio.run(answer())
 
