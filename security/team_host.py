@@ -216,7 +216,7 @@ async def hosting(
         store=store,
         personas=personas,
         jobs=jobs,
-        reviewer=RunReviewer(provider=provider, bots=bots, trail=review_trail),
+        reviewer=RunReviewer(provider=provider, bots=bots, trail=review_trail, meter=options.get("meter")),
         clock=clock,
     )
     settings = {"collaboration": True, **(team_settings or {})}

@@ -1,4 +1,7 @@
-"""The reviewer of the host: a run of its own model, with file tools for the copy of a bot's files and nothing else."""
+"""The reviewer of the host: a run of its own model, with file tools for the copy of a bot's files and nothing else.
+
+The run is one of the reviewed bot, so it counts in the bot's budget.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,9 @@ class RunReviewer:
             provider=_Shared(self.provider),
             sources=[source],
             model=self.model,
+            bots=self._reviewed(review.principal),
+            meter=self.meter,
+            capabilities=self.capabilities,
             policy=AllowAll(),
             preset=replace(kept, limits=replace(kept.limits, rounds=_ROUNDS, seconds=review.seconds)),
             trail=self.trail,

@@ -9,7 +9,7 @@ ToolcaddieError
 │   └── RunNotFoundError     no stored run has that id
 ├── RunError                 the run could not continue
 │   ├── LimitExceededError   a limit of the run was reached; `limit` is its name
-│   ├── BudgetSpentError     the bot has used its budget for today; nothing was done
+│   ├── BudgetSpentError     the bot has used its budget for today; if `state` is None, nothing was done
 │   ├── ToolNotCalledError   tool use was forced and no attempt called a tool
 │   ├── OutputError          no answer of the model fits the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
@@ -105,8 +105,8 @@ class LimitExceededError(RunError):
 
 
 class BudgetSpentError(RunError):
-    """A bot has used its budget for today, so its run was refused before it began. `counted`: 'requests', 'tokens' or 'dollars'.
-    `retry_after`: seconds until the budget is renewed."""
+    """A bot has used its budget for today, so its run was refused before it began, or stopped before a model call: then `state`
+    has what it did. `counted`: 'requests', 'tokens' or 'dollars'. `retry_after`: seconds until the budget is renewed."""
 
     def __init__(self, message: str, *, counted: str, retry_after: float) -> None:
         super().__init__(message)

@@ -13,6 +13,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.catalog import View
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan
+from toolcaddie.core.errors import BudgetSpentError
 from toolcaddie.core.events import Emit
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.meta_names import READ_RESULT
@@ -30,6 +31,10 @@ READER = OURS[READ_RESULT].definition(MetaOffer())
 
 Checkpoint = Callable[[RunState], Awaitable[None]]
 """Stores the state of a run: after each batch of calls, before a call that may act, and when a batch was interrupted."""
+
+
+Admit = Callable[[RunState], Awaitable[BudgetSpentError | None]]
+"""Makes room in the budget of a run's bot for the next model call. Returns the refusal if the budget is used up."""
 
 
 async def nothing_to_prepare(view: View, query: SelectionQuery) -> None:
@@ -108,6 +113,8 @@ class Run(Struct, frozen=True, kw_only=True, eq=False):
     live: bool
     """True: answers are streamed from the provider."""
     record: Record
+    admit: Admit | None
+    """Asked before each model call; None: the run has no budget."""
     preset: Preset
     """The preset of the engine; a field because each round reads it many times."""
     limits: Limits

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from toolcaddie.core.errors import (
+    BudgetSpentError,
     LimitExceededError,
     OutputError,
     ProviderError,
@@ -62,7 +63,7 @@ async def end_recorded(
             error=str(error),
             kind=type(error).__name__,
             attempts=_attempts(error),
-            state=error.state if isinstance(error, LimitExceededError) else None,
+            state=error.state if isinstance(error, BudgetSpentError | LimitExceededError) else None,
         )
         await _record(failed, emit)
         raise

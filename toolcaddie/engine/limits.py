@@ -48,6 +48,15 @@ async def check_tokens(run: Run, state: RunState) -> None:
         raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
 
+async def check_budget(run: Run, state: RunState) -> None:
+    """Raises `BudgetSpentError` if the day budget of the run's bot has no room for the next model call."""
+    refusal = None if run.admit is None else await run.admit(state)
+    if refusal is None:
+        return
+    await run.emit(LimitReached(run_id=state.run_id, limit="budget", detail=f"the bot's {refusal.counted} of this day"))
+    raise refusal
+
+
 async def check_idle(run: Run, state: RunState) -> None:
     """Raises `LimitExceededError` after too many idle rounds, in which the model only called meta tools and unknown tools, or was
     refused. Such rounds never reach the limit of calls."""

@@ -18,7 +18,7 @@ from toolcaddie.core.events import Emit
 from toolcaddie.core.run import RunContext, RunResult, RunState
 from toolcaddie.core.selection import Selection
 from toolcaddie.engine.calls import run_calls
-from toolcaddie.engine.engine import Checkpoint, Engine, Planned, Record, Run, Step, delivery_key, not_stored
+from toolcaddie.engine.engine import Admit, Checkpoint, Engine, Planned, Record, Run, Step, delivery_key, not_stored
 from toolcaddie.engine.limits import limits_within, time_is_over
 from toolcaddie.engine.rounds import ask_round
 
@@ -32,13 +32,14 @@ async def drive(
     *,
     live: bool,
     delivery: Delivery | None = None,
+    admit: Admit | None = None,
     checkpoint: Checkpoint = not_stored,
 ) -> RunResult:
     """Continues a run from `state` until it is completed, or waits for an approval or for tools that the caller runs.
 
     `live`: True streams answers from the provider. `delivery`: the planned tool array from which `state` was made; None: it is
-    planned again. Raises `RunError` and `ProviderError`. After an error, the run can be resumed from the last state that was
-    passed to `checkpoint`.
+    planned again. `admit`: asked before each model call; None: the run has no budget. Raises `RunError` and `ProviderError`.
+    After an error, the run can be resumed from the last state that was passed to `checkpoint`.
     """
     limits = limits_within(engine.preset.limits, context.inherited)
     seconds = limits.seconds
@@ -55,6 +56,7 @@ async def drive(
         emit=emit,
         live=live,
         record=Record(state, checkpoint),
+        admit=admit,
         preset=engine.preset,
         limits=limits,
     )

@@ -18,7 +18,7 @@ from toolcaddie.core.tool import failed
 from toolcaddie.engine.applying import completed
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.engine import Run, Step, planned_for
-from toolcaddie.engine.limits import check_idle, check_tokens
+from toolcaddie.engine.limits import check_budget, check_idle, check_tokens
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.requests import model_request
 
@@ -32,6 +32,7 @@ async def ask_round(run: Run, step: Step) -> Step:
     state = step.state
     await check_tokens(run, state)
     await check_idle(run, state)
+    await check_budget(run, state)
     planned = planned_for(run, state, step.planned)
     delivery = planned.delivery
     over = _are_used_up(run, state)

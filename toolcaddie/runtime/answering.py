@@ -15,7 +15,7 @@ from toolcaddie.core.errors import LimitExceededError, RequestError, RunNotFound
 from toolcaddie.core.events import Emit, RequestClassified, RunStarted, ToolsSelected
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunContext, RunRequest, RunResult, RunState
-from toolcaddie.engine.engine import not_stored
+from toolcaddie.engine.engine import Admit, not_stored
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
@@ -66,13 +66,22 @@ class Answering:
         if before is not None and before.waiting and await self.resuming.is_answered(before.waiting, request.principal):
             with suppress(RunNotFoundError):  # another request continues it at this moment
                 return await self._continue(before, request, live)
-        async with self.budgets.charged(request, self.setups.model_of(request)) as charged:
-            return await self._run(request, before, output, charged(self.bus.emitter(live)), live=live is not None)
+        async with self.budgets.charged(request, self.setups.model_of(request)) as charge:
+            told = charge.counted(self.bus.emitter(live))
+            return await self._run(request, before, output, told, charge.admit, live=live is not None)
 
     async def _run(
-        self, request: RunRequest, before: Conversation | None, output: Output | None, told: Emit, *, live: bool
+        self,
+        request: RunRequest,
+        before: Conversation | None,
+        output: Output | None,
+        told: Emit,
+        admit: Admit | None,
+        *,
+        live: bool,
     ) -> RunResult:
-        """Answers a request with a run of its own, which passes its events to `told`. `live`: True if somebody listens to it."""
+        """Answers a request with a run of its own, which passes its events to `told`, and asks `admit` before each model call.
+        `live`: True if somebody listens to it."""
         model, setup = self.setups.model_of(request), self.setups.of(request)
         sight = await self.views.see(request, setup)
         view, offload = sight.view, sight.offload
@@ -101,6 +110,7 @@ class Answering:
                     emit,
                     live=live,
                     delivery=delivery,
+                    admit=admit,
                     checkpoint=self.conversations.checkpoint(
                         request,
                         () if before is None else before.taint,

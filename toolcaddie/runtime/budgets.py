@@ -1,8 +1,9 @@
 """Budgets of bots: what all runs of a bot may use in a day, whichever door they come from.
 
 Before a run, an estimate of its tokens and money is reserved in the bot's day (`ports.KeyMeter`), together with all processes
-that use the same database. At its end the estimate is replaced by what the models reported. So the runs of a day never use more
-than the budget and what is under way at that moment. A run of a bot without a budget pays nothing for this.
+that use the same database. At its end the estimate is replaced by what the models reported. A run that needs more than the
+budget has left is stopped before its next model call (`charging.py`). So the runs of a day never use more than the budget and
+the model calls that are under way at that moment. A run of a bot without a budget pays nothing for this.
 """
 
 from __future__ import annotations
@@ -13,22 +14,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from toolcaddie.control.bots import Bots, DayBudget
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import BudgetSpentError, ConfigError
-from toolcaddie.core.events import Emit, RunEvent
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.key_limits import Allowance, Amounts, KeyLimits
 from toolcaddie.core.message import message_tokens
 from toolcaddie.core.run import RunRequest
 from toolcaddie.ports import KeyMeter
+from toolcaddie.runtime.charging import UNCHARGED, Account, Charge
 from toolcaddie.runtime.spending import OUTPUT_FIELDS, OUTPUT_TOKENS, PricesOf, Spending, expected
 
 NO_BUDGET = DayBudget()
-
-Charged = Callable[[Emit], Emit]
-"""Takes the function to which a run passes its events, and returns one that also counts what they cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ class Budgets:
         return (await self.meter.reserve(meter_key(principal), Amounts(), limits)).allowances
 
     @asynccontextmanager
-    async def charged(self, request: RunRequest, model: str, *, requests: int = 1) -> AsyncIterator[Charged]:
+    async def charged(self, request: RunRequest, model: str, *, requests: int = 1) -> AsyncIterator[Charge]:
         """Reserves what a run will probably use, and counts at the end of the `with` block what it has used. `requests`: 0 for a
         run that continues, and was counted at its beginning.
 
@@ -72,21 +69,29 @@ class Budgets:
         """
         limits = self.limits(request.principal)
         if limits is None or self.meter is None:
-            yield _uncounted
+            yield UNCHARGED
             return
         given, output = message_tokens(request.messages), _output_limit(request)
         amounts = expected(model, given=given, output=output, prices_of=self.prices_of, requests=requests)
-        admission = await self.meter.reserve(meter_key(request.principal), amounts, limits)
-        if admission.reservation is None:
-            raise _spent(str(request.principal.bot), admission.exceeded, self.clock())
-        spending = Spending(model=model, given=given)
+        account = Account(
+            bot=str(request.principal.bot),
+            key_id=meter_key(request.principal),
+            limits=limits,
+            meter=self.meter,
+            spending=Spending(model=model, given=given),
+            prices_of=self.prices_of,
+            requests=requests,
+            clock=self.clock,
+        )
+        await account.open(amounts)
+        grows = limits.tokens_per_day is not None or limits.dollars_per_day is not None
         try:
-            yield lambda emit: _counted(emit, spending)
+            yield Charge(counted=account.counted, admit=account.admit if grows else None)
         except asyncio.CancelledError:
-            spending.cut = True
+            account.spending.cut = True
             raise
         finally:
-            self.meter.settle(admission.reservation, spending.amounts(self.prices_of, requests=requests))
+            account.close()
 
 
 def meter_key(principal: Principal) -> str:
@@ -95,30 +100,6 @@ def meter_key(principal: Principal) -> str:
     return f"bot:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
-def _uncounted(emit: Emit) -> Emit:
-    return emit
-
-
-def _counted(emit: Emit, spending: Spending) -> Emit:
-    async def counted(event: RunEvent) -> None:
-        spending.take(event)
-        await emit(event)
-
-    return counted
-
-
 def _output_limit(request: RunRequest) -> int:
     limits = (request.params.get(name) for name in OUTPUT_FIELDS)
     return next((limit for limit in limits if isinstance(limit, int) and 0 < limit < 10**9), OUTPUT_TOKENS)
-
-
-def _spent(bot: str, exceeded: Sequence[Allowance], now: float) -> BudgetSpentError:
-    """Returns the refusal of a run for which the budget has no room."""
-    worst = max(exceeded, key=lambda each: each.resets)
-    renewed = datetime.fromtimestamp(worst.resets, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    message = (
-        f"The bot {bot!r} has used its budget for today: {worst.limit:,.15g} {worst.counted}, of which "
-        f"{round(worst.used, 6):,.15g} are used or reserved. It is renewed at {renewed}; "
-        f"the setting is bots.{bot}.budget.{worst.counted}."
-    )
-    return BudgetSpentError(message, counted=worst.counted, retry_after=max(1.0, worst.resets - now))

@@ -16,6 +16,7 @@ from toolcaddie.core.events import ApprovalClosed, Emit, RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
+from toolcaddie.engine.engine import Admit
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.runtime.budgets import Budgets
@@ -83,10 +84,19 @@ class Resuming:
         )
         async with self.budgets.charged(
             request, self.setups.model_of(request), requests=0 if turn is None else 1
-        ) as charged:
-            told = charged(self.bus.emitter(live))
+        ) as charge:
+            told = charge.counted(self.bus.emitter(live))
             return await self._resume(
-                stored, request, told, approvals, results, principal, reason, live=live is not None, turn=turn
+                stored,
+                request,
+                told,
+                charge.admit,
+                approvals,
+                results,
+                principal,
+                reason,
+                live=live is not None,
+                turn=turn,
             )
 
     async def _resume(
@@ -94,6 +104,7 @@ class Resuming:
         stored: StoredRun,
         request: RunRequest,
         told: Emit,
+        admit: Admit | None,
         approvals: Mapping[str, bool],
         results: Mapping[str, str],
         principal: Principal | None,
@@ -102,7 +113,8 @@ class Resuming:
         live: bool,
         turn: Turn | None,
     ) -> RunResult:
-        """Resumes a stored run, which passes its events to `told`. `live`: True if somebody listens to it."""
+        """Resumes a stored run, which passes its events to `told`, and asks `admit` before each model call. `live`: True if
+        somebody listens to it."""
         run_id = stored.state.run_id
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
@@ -133,7 +145,9 @@ class Resuming:
                 for approval in decided.expired:
                     await emit(ApprovalClosed(run_id=run_id, approval=approval))
                 checkpoint = self.ending.conversations.checkpoint(request, then=claim.checkpoint)
-                result = await drive(engine, state, context, Selection(), emit, live=live, checkpoint=checkpoint)
+                result = await drive(
+                    engine, state, context, Selection(), emit, live=live, admit=admit, checkpoint=checkpoint
+                )
                 result = with_value(result, output)
                 return await self.ending.end(
                     request, result, view, setup, emit, output=output, store_paused=claim.store_paused, claim=claim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from typing import Any
 
@@ -10,6 +11,7 @@ from toolcaddie.core.bots import NOTHING_INHERITED, BotAnswer, BotWork, Inherite
 from toolcaddie.core.channels import Incoming
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import (
+    BudgetSpentError,
     LimitExceededError,
     ProviderError,
     RequestError,
@@ -181,6 +183,9 @@ class Answering:
             return sentences.not_possible
         except LimitExceededError:
             return sentences.too_long
+        except BudgetSpentError as error:
+            log.warning("channel_budget_spent", channel=station.name, run_id=work.id, error=str(error))
+            return sentences.budget_spent.format(hours=max(1, math.ceil(error.retry_after / 3_600)))
         except RequestError as error:
             log.error("channel_run_refused", channel=station.name, run_id=work.id, error=str(error))
             return sentences.not_possible

@@ -22,6 +22,7 @@ class Sentences(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     failed: str
     empty_answer: str
     too_long: str
+    budget_spent: str
     not_possible: str
     too_many: str
     pairing: str

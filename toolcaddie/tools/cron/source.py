@@ -9,6 +9,7 @@ person who is asked about a call reads in its preview when the job will run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
