@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.doors.talking import Place, database_url, eventually, telegram_station
-from toolcaddie import Principal, Runtime, tool
+from toolcaddie import Bot, Principal, Runtime, tool
 from toolcaddie.app.bots import BotParts, MessengerOnDemand, bot_parts
+from toolcaddie.control.bots import DayBudget
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.parts import Parts
+from toolcaddie.runtime.budgets import NO_BUDGET
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
 from toolcaddie.testing.telegram import ScriptedTelegram
@@ -30,14 +33,26 @@ def delete_client(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def house(
-    place: Place, script: Any, *, telegram: ScriptedTelegram | None = None, tools: Sequence[Any] = (), **settings: Any
+    place: Place,
+    script: Any,
+    *,
+    telegram: ScriptedTelegram | None = None,
+    tools: Sequence[Any] = (),
+    budget: DayBudget = NO_BUDGET,
+    **settings: Any,
 ) -> AsyncIterator[tuple[ScriptedTelegram, Runtime, BotParts, ScriptedProvider]]:
     """A bot with a Telegram channel, and the loop that continues runs wherever they were answered."""
     async with contextlib.AsyncExitStack() as stack:
         server = telegram or await stack.enter_async_context(ScriptedTelegram())
         database = await stack.enter_async_context(Database(database_url(place), lease=0.5))
         messenger, provider = MessengerOnDemand(), ScriptedProvider(script)
-        async with Runtime(provider=provider, sources=[delete_client, *tools], documents=database.store) as runtime:
+        async with Runtime(
+            provider=provider,
+            sources=[delete_client, *tools],
+            documents=database.store,
+            bots={"anna": Bot(budget=budget)},
+            meter=database.meter,
+        ) as runtime:
             bots = bot_parts(runtime, Parts(messenger=messenger), store=database.store)
             station = telegram_station(server, bot="anna", **settings)
             async with Channels([station], bots.talk, database.store, look_seconds=0.05) as channels:
@@ -124,3 +139,15 @@ async def test_a_message_that_a_stopped_server_had_begun_goes_on_and_no_call_is_
             await server.answers(1)
     assert texts(server, 1) == ["Posted."]
     assert posted == ["Hello all"]
+
+
+async def test_a_person_whose_bot_has_used_its_budget_reads_when_it_answers_again(place: Place) -> None:
+    """The first message uses up the budget in the middle of its run, the second begins none."""
+    script = [call("delete_client", {}), say("never said")]  # without a name, the call fails, and asks nobody
+    async with house(place, script, budget=DayBudget(tokens=150), allow=("1",)) as (server, _, __, provider):
+        for number in (1, 2):
+            server.write("Delete John", person=1)
+            await server.answers(number)
+    for text in texts(server, 1):
+        assert re.fullmatch(r"I have used up .* in a day.* write to me again in \d+ h\.", text)
+    assert len(provider.requests) == 1

@@ -21,7 +21,7 @@ from toolcaddie.app.settings import load_settings
 from toolcaddie.bots.reviewing import RunReviewer
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.errors import BudgetSpentError, ConfigError
 from toolcaddie.core.personas import Author, PersonaKey
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.parts import Parts, Secrets
@@ -454,6 +454,24 @@ async def test_the_reviewer_of_a_host_has_the_models_of_its_settings(tmp_path: P
             Review(folder=folder, instructions="Begin.", focus="soul", principal=principal, seconds=30.0)
         )
     assert [request.model for request in model.requests] == ["large", "small"]
+
+
+async def test_the_reviewer_of_a_host_spends_the_budget_of_the_bot_at_the_prices_of_the_settings(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "toolcaddie.toml"
+    file.write_text(
+        'model = "openai:small"\n[[capabilities]]\npattern = "small"\nprices = { input = 1000, output = 0 }\n'
+        "[bots.coach]\nbudget = { dollars = 0.1 }\n"
+    )
+    settings, model = load_settings(file, environ={}), ScriptedProvider(lambda _: say("fine"), name="openai")
+    review = Review(folder=tmp_path, instructions="Begin.", focus="soul", principal=ANN, seconds=30.0)
+    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+        reviewer = reviewer_of(settings, model, meter=database.meter)
+        await reviewer.review(review)  # 100 tokens of input
+        with pytest.raises(BudgetSpentError, match=r"'coach' .* 0\.1 dollars, of which 0\.1 are used"):
+            await reviewer.review(review)
+    assert len(model.requests) == 1
 
 
 async def test_what_a_review_uses_counts_against_the_run_that_asked_for_it() -> None:

@@ -527,12 +527,16 @@ async def test_the_random_trees_would_notice_a_bot_that_passes_on_more_than_it_h
 async def test_the_random_trees_would_notice_a_job_with_more_tools_than_the_run_that_made_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolcaddie.tools.cron.arguments.Inherited", lambda **fields: Inherited(**{**fields, "tools": None}))
+    monkeypatch.setattr(
+        "toolcaddie.tools.cron.arguments.Inherited", lambda **fields: Inherited(**{**fields, "tools": None})
+    )
     assert await wrong_in_forest() == ["tools beyond those of all bots of the line"]
 
 
 async def test_the_random_trees_would_notice_a_job_below_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolcaddie.tools.cron.arguments.Inherited", lambda **fields: Inherited(**{**fields, "lineage": ()}))
+    monkeypatch.setattr(
+        "toolcaddie.tools.cron.arguments.Inherited", lambda **fields: Inherited(**{**fields, "lineage": ()})
+    )
     assert "bots below themselves, or not below who asked them" in await wrong_in_forest()
 
 
