@@ -168,3 +168,19 @@ async def test_a_bot_has_a_limited_number_of_jobs_and_a_person_sees_only_their_o
                 await desk.get((await desk.list())[0].id, by=other)
         assert len(await desk.list(by=ANN)) == 50
         assert not await desk.is_served()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_scheduler_that_is_woken_while_it_closes_closes(tmp_path: Path, turns: int) -> None:
+    """`turns`: of the event loop, between both. A job that ends wakes the scheduler, and may end at any of them."""
+
+    async def run_job(job: Job, slot: Slot) -> JobOutcome:
+        return JobOutcome(succeeded=True)
+
+    async with running(f"sqlite:///{tmp_path}/data.sqlite", run_job) as (_, scheduler, _):
+        await asyncio.sleep(0.3)  # until it waits for work; if it is later, the test proves nothing, and passes
+        scheduler.wake()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closed, _ = await asyncio.wait({asyncio.create_task(scheduler.close())}, timeout=3)
+        assert closed

@@ -26,6 +26,7 @@ from toolcaddie.core.errors import ConfigError, RunError, StorageError
 from toolcaddie.jobs.engine import Engine
 from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
+from toolcaddie.util.waiting import wait_up_to
 
 log = Logger(__name__)
 
@@ -99,8 +100,7 @@ class DurableQueue:
     async def result(self, work_id: str, *, timeout: float | None = None) -> bytes:
         async with asyncio.timeout(timeout):
             while (end := await asyncio.to_thread(self._engine.ending, work_id)) is None:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), _POLL_SECONDS)
+                await wait_up_to(_POLL_SECONDS, self._ended)
         if end.result is None:
             raise RunError(f"the work {work_id} {end.problem}")
         return end.result

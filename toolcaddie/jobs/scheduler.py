@@ -30,6 +30,7 @@ from toolcaddie.jobs.schedule import back_off
 from toolcaddie.ports import Store
 from toolcaddie.ports.jobs import Claim, JobStore, SlotQueue
 from toolcaddie.util.log import Logger
+from toolcaddie.util.waiting import wait_up_to
 
 log = Logger(__name__)
 
@@ -145,8 +146,7 @@ class Scheduler:
                 wait = await self.step()
             except Exception as error:  # noqa: BLE001  the outermost frame of the task, which must outlive any failure
                 log.warning("jobs_not_begun", error=f"{type(error).__name__}: {error}")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), wait)
+            await wait_up_to(wait, self._woken)
 
     async def step(self) -> float:
         """Begins everything that is due. Returns the seconds until the next step."""
