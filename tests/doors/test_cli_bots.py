@@ -72,7 +72,11 @@ def test_a_bot_is_shown_with_the_setting_that_removes_each_missing_tool_and_its_
     shown = house.ok("bots", "show", "desk")
     assert "requests today: 1 of 3" in shown
     assert "without delete_client (bots.desk.disabled_tools)" in shown
-    assert "no budget" in house.ok("bots", "show", "boss")
+    assert "autonomous: as in conversation" in shown
+    assert shown.count("(bots.desk.categories)") == 1, "tools that one setting removes share a line"
+    boss = house.ok("bots", "show", "boss")
+    assert "no budget" in boss
+    assert "autonomous: as in conversation" not in boss
     assert "there is no bot 'bos'; did you mean 'boss'?" in house.refused("bots", "show", "bos")
 
 
@@ -96,7 +100,7 @@ def test_a_new_bot_is_added_behind_what_is_there(house: CommandLine) -> None:
     }
     before = Path("toolcaddie.toml").read_text()
     assert "already has the bot 'librarian'" in house.refused("bots", "new", "librarian")
-    assert "is no name of a bot" in house.refused("bots", "new", "../up")
+    assert "is not a name for a bot" in house.refused("bots", "new", "../up")
     assert Path("toolcaddie.toml").read_text() == before
 
 
@@ -112,3 +116,13 @@ def test_a_file_that_cannot_get_a_table_is_left_as_it_is(toolcaddie: CommandLine
     Path("toolcaddie.toml").write_text("bots = {}\n")
     assert "cannot get a table [bots.a], so nothing was added" in toolcaddie.refused("bots", "new", "a")
     assert Path("toolcaddie.toml").read_text() == "bots = {}\n"
+
+
+def test_bots_without_tools_are_listed_with_advice(toolcaddie: CommandLine) -> None:
+    toolcaddie("bots", "new", "a")
+    told = toolcaddie("bots", "list")
+    assert told.exit_code == 0
+    assert "practice" in told.stdout
+    assert 'such as [[source]] with type = "persona"' in told.stderr
+    assert "conversation: no tools" in toolcaddie.ok("bots", "show", "a")
+    assert "there is no bot 'zoe'; `toolcaddie bots list` shows the bots" in toolcaddie.refused("bots", "show", "zoe")

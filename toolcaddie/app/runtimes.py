@@ -205,20 +205,19 @@ def experience_of(settings: Settings) -> Experience | None:
     return Experience(settings.learning) if settings.learning.enabled else None
 
 
-def offline(settings: Settings) -> Runtime:
+def offline(settings: Settings, *, needs_catalog: bool = True) -> Runtime:
     """Returns a runtime that selects, explains and computes prices for the model of the settings. It sends no request to a model
     and needs no key for one.
 
     A database is opened only if an embedder is set, whose vectors are stored there for the next command, or for sources whose
     things are there, such as the approvals of tools that bots wrote. Sources that connect to something are opened for their tools
-    and closed again. If learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`,
-    `StorageError`.
+    and closed again. If learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, also if
+    `needs_catalog` is True and the settings name no source, and `StorageError`.
     """
     registry, parts = Registry(), host_parts(settings, _store_on_demand(settings))
     provider = Unasked(asked_of(settings)[0])
-    runtime = runtime_of(
-        settings, _definitions(settings, registry, parts), provider, asks=False, registry=registry, parts=parts
-    )
+    sources = _definitions(settings, registry, parts, needed=needs_catalog)
+    runtime = runtime_of(settings, sources, provider, asks=False, registry=registry, parts=parts)
     if settings.learning.enabled:
         _with_database("taught").teach(runtime, settings)
     return runtime
@@ -258,10 +257,10 @@ def whole_catalog_of(settings: Settings) -> Catalog:
     return CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
 
 
-def _definitions(settings: Settings, registry: Registry, parts: Parts) -> Sequence[ToolSource]:
+def _definitions(settings: Settings, registry: Registry, parts: Parts, *, needed: bool = True) -> Sequence[ToolSource]:
     """Returns the sources. If one of them connects to something, all are opened once, closed again, and replaced by sources with
     the tools that they had."""
-    sources = sources_of(settings, registry, parts, needed=True)
+    sources = sources_of(settings, registry, parts, needed=needed)
     combined = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=parts.emit)
     if combined.is_open:
         return sources

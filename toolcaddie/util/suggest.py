@@ -23,9 +23,12 @@ def close_names(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Returns the end of an error message about an unknown name: the closest existing name, then all existing names."""
+    """Returns the end of an error message about an unknown name: the closest existing name, then all existing names, unless there
+    is only this one."""
     existing = list(names)
     close = close_names(name, existing, limit=1)
+    if len(existing) == 1:
+        return f"did you mean {close[0]!r}?" if close else f"there is only {existing[0]!r}"
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}there are {', '.join(existing)}" if existing else "there are none"
 

@@ -215,8 +215,15 @@ def configure_log(settings: Settings, *, level: str) -> None:
 def check_bot(settings: Settings, name: str | None) -> None:
     """Raises `ConfigError` if `name`, the value of `--bot`, is not a bot of the settings."""
     if name is not None and name not in settings.bots:
-        advice = unknown_bot(name, settings.bots) if settings.bots else "there are no bots; add a table [bots.NAME]"
-        raise ConfigError(f"--bot: {advice}")
+        raise ConfigError(f"--bot: {no_such_bot(name, settings)}")
+
+
+def no_such_bot(name: str, settings: Settings) -> str:
+    """Returns an error message about a bot that the settings do not have, with what to do."""
+    if not settings.bots:
+        return "there are no bots; `toolcaddie bots new NAME` adds one"
+    advice = unknown_bot(name, settings.bots)
+    return advice if advice.endswith("?") else f"{advice}; `toolcaddie bots list` shows the bots"
 
 
 def _changed(values: S, **changes: Any) -> S:

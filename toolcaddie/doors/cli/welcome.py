@@ -17,6 +17,7 @@ from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
 from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings, Settings
 from toolcaddie.doors.cli.options import catalog_words
+from toolcaddie.doors.cli.output import counted
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
@@ -34,24 +35,44 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     key = _key(parts, needs_key=needs_key)
     watchers = _watchers(settings.gateway, needs_key=needs_key)
     workers = f", {settings.server.workers} workers" if settings.server.workers > 1 else ""
+    bot = _bot(settings)
+    asked = model if bot is None else f"bot:{bot}"
+    bots = "" if bot is None else f", {counted(len(settings.bots), 'bot')}"
     request = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
     example = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
     return "\n".join(
         (
-            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}{workers}.  Stop: Ctrl-C",
+            f"Toolcaddie listens on {url} with {tools} tools{bots}, preset {parts.runtime.preset.name}{workers}.  Stop: Ctrl-C",
             _model_line(parts, needs_key=needs_key),
             *([f"Requests need a key in place of tc_...: {program} keys add NAME{database}"] * needs_key),
             "Try next, in another terminal:",
             f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
             *([f'    -H "authorization: Bearer {key}" \\'] if key else []),
-            f"    -d {shlex.quote(_body(model, request))}",
+            f"    -d {shlex.quote(_body(asked, request))}",
             f'  python: openai.OpenAI(base_url="{url}/v1", api_key={_in_python(key)})',
-            f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
-            f'  {program} select "{example}"{catalog}' if catalog else _NO_CATALOG,
+            f"  {program} chat{_bot_option(settings)}{catalog}{_upstream(parts, model)}{database}",
+            _tools_line(program, catalog, example, has_bots=bot is not None),
             f"  {program} trail{database}  # what was selected, called and answered",
             f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}{_console(settings, url)}, and docs/ for everything else",
         )
     )
+
+
+def _bot(settings: Settings) -> str | None:
+    """Returns the bot of the examples: the default one, or else the first. None: the settings have none."""
+    return settings.default_bot or next(iter(settings.bots), None)
+
+
+def _bot_option(settings: Settings) -> str:
+    """Returns the option that names a bot, without which requests are refused if none is the default."""
+    return f" --bot {shlex.quote(next(iter(settings.bots)))}" if settings.bots and not settings.default_bot else ""
+
+
+def _tools_line(program: str, catalog: str, example: str, *, has_bots: bool) -> str:
+    """Returns the command that shows tools, or how to have some."""
+    if catalog:
+        return f'  {program} select "{example}"{catalog}'
+    return f"  {program} bots list  # the bots, and the number of tools of each" if has_bots else _NO_CATALOG
 
 
 def _catalog_words(catalogs: Sequence[str]) -> list[str]:

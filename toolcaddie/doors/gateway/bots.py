@@ -98,7 +98,8 @@ class BotModels:
             message = f"this key belongs to the bot {principal.bot!r}, so it may not ask the bot {name[:64]!r}"
             raise RefusedError(problem(403, message, kind="invalid_request_error", param="model", code="forbidden"))
         if name not in self._runtime.bots:
-            message = f"{unknown_bot(name, self._runtime.bots)}; the bots are listed at /v1/models"
+            advice = unknown_bot(name, self._runtime.bots)
+            message = f"{advice}{'' if advice.endswith('?') else ';'} the bots are listed at /v1/models"
             code = "model_not_found"
             raise RefusedError(problem(404, message, kind="invalid_request_error", param="model", code=code))
         return replace(principal, bot=name)

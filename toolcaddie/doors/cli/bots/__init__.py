@@ -16,7 +16,7 @@ from toolcaddie.doors.cli.bots.new import new
     "  toolcaddie bots new librarian --language es",
 )
 def command() -> None:
-    """List the bots of the settings, show one of them, and add one."""
+    """List the bots of the settings, show one, and add one."""
 
 
 for _each in (list_, show, new):

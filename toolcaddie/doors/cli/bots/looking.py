@@ -9,16 +9,17 @@ from typing import Any, get_args
 import click
 
 from toolcaddie.app.build import existing_or_empty
+from toolcaddie.app.models import PRACTICE, asked_of
 from toolcaddie.app.runtimes import offline
 from toolcaddie.app.settings import Settings
-from toolcaddie.control.bots import Bot, Bots, unknown_bot
+from toolcaddie.control.bots import Bot, Bots
 from toolcaddie.core.bots import Mode
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.key_limits import Allowance
 from toolcaddie.core.run import RunRequest
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.options import database_option, no_such_bot, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.runtime import Runtime
@@ -26,33 +27,37 @@ from toolcaddie.runtime.budgets import Budgets
 
 MODES: Sequence[Mode] = get_args(Mode)
 _DESCRIPTION_SHOWN = 60
+_NO_BOTS = "there are no bots; `toolcaddie bots new NAME` adds one"
+_NO_TOOLS = 'there are no tools: add some to the settings, such as [[source]] with type = "persona"'
 
 
 @click.command("list", epilog="\b\nExample:\n  toolcaddie bots list --json")
 @json_option
 @click.pass_obj
 def list_(common: Common, /, as_json: bool) -> None:
-    """List the bots of the settings, with the number of their tools in each mode."""
+    """List the bots, and how many tools each has."""
     settings = settings_of(common)
-    runtime = offline(settings)
+    runtime = offline(settings, needs_catalog=False)
     bots = [_bot_json(name, bot, runtime) for name, bot in settings.bots.items()]
     if as_json:
         print_json({"bots": bots, "count": len(bots)})
         return
     if not bots:
-        note("there are no bots; `toolcaddie bots new NAME` adds one")
+        note(_NO_BOTS)
         return
     rows = [
         (
             bot["name"],
             shortened(bot["description"], _DESCRIPTION_SHOWN),
-            bot["model"] or settings.model or "-",
+            _model(bot["model"], settings),
             "all" if bot["groups"] is None else ", ".join(bot["groups"]),
             *(len(bot["tools"][mode]) for mode in MODES),
         )
         for bot in bots
     ]
     print_table(("bot", "description", "model", "groups", *MODES), rows, right=MODES, spare=("description", "groups"))
+    if not runtime.source.snapshot():
+        note(_NO_TOOLS)
 
 
 @click.command("show", epilog="\b\nExample:\n  toolcaddie bots show therapist")
@@ -61,14 +66,14 @@ def list_(common: Common, /, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def show(common: Common, /, name: str, database_url: str | None, as_json: bool) -> None:
-    """Show a bot: its tools in each mode, the setting that removes each missing one, and what it has used today."""
+    """Show the tools of a bot, and its budget.
+
+    The tools are listed for each mode, with the setting that removes each missing one.
+    """
     settings = settings_of(common, database_url=database_url)
     if name not in settings.bots:
-        advice = (
-            unknown_bot(name, settings.bots) if settings.bots else "there are no bots; toolcaddie bots new adds one"
-        )
-        raise RequestError(advice, param="name", code="unknown_bot")
-    bot, runtime = settings.bots[name], offline(settings)
+        raise RequestError(no_such_bot(name, settings), param="name", code="unknown_bot")
+    bot, runtime = settings.bots[name], offline(settings, needs_catalog=False)
     record = _bot_json(name, bot, runtime)
     missing = {mode: _missing(name, mode, record["tools"][mode], runtime) for mode in MODES}
     used = asyncio.run(_used(settings, name, runtime))
@@ -78,11 +83,15 @@ def show(common: Common, /, name: str, database_url: str | None, as_json: bool) 
         return
     echo(name, nl=False, bold=True)
     echo(f"  {bot.description}".rstrip())
-    echo(f"model {bot.model or settings.model or '-'}, persona {bot.persona or '-'}, language {bot.language}")
+    echo(f"model {_model(bot.model, settings)}, persona {bot.persona or 'none'}, language {bot.language}")
     for mode in MODES:
+        if mode != MODES[0] and missing[mode] == missing[MODES[0]]:
+            echo(f"\n{mode}: as in {MODES[0]}")
+            continue
         echo(f"\n{mode}: {', '.join(record['tools'][mode]) or 'no tools'}")
-        for tool, setting in missing[mode].items():
-            echo(f"  without {tool} ({setting})")
+        for setting in dict.fromkeys(missing[mode].values()):
+            tools = [tool for tool, its in missing[mode].items() if its == setting]
+            echo(f"  without {', '.join(tools)} ({setting})")
     echo()
     for each in used:
         echo(f"{each.counted} today: {each.used:,.6g} of {each.limit:,.6g}")
@@ -98,6 +107,11 @@ def _bot_json(name: str, bot: Bot, runtime: Runtime) -> dict[str, Any]:
         "groups": bot.groups,
         "tools": {mode: _tools(name, mode, runtime) for mode in MODES},
     }
+
+
+def _model(of_bot: str | None, settings: Settings) -> str:
+    """Returns the model of a bot, or else that of the settings; `practice` if none is named and there is no key for one."""
+    return of_bot or settings.model or (PRACTICE if asked_of(settings)[0] == PRACTICE else "that of the request")
 
 
 def _tools(name: str, mode: Mode, runtime: Runtime) -> Sequence[str]:

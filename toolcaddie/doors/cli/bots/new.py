@@ -32,12 +32,12 @@ _FILES = (SOUL, IDENTITY, GOALS, MOTIVATIONS)
 @json_option
 @click.pass_obj
 def new(common: Common, /, name: str, language: str, personas: Path, as_json: bool) -> None:
-    """Add the bot NAME to the settings file, and write the files of its persona.
+    """Add the bot NAME, with the files of its persona.
 
-    Nothing that exists is changed: the bot's table is added to the end of the file.
+    Nothing that exists is changed: the table of the bot is added to the end of the settings file, which is made if it is missing.
     """
     if not _NAME.match(name):
-        raise ConfigError(f"{name[:64]!r} is no name of a bot; use letters, digits, - and _, such as 'librarian'")
+        raise ConfigError(f"{name[:64]!r} is not a name for a bot; use letters, digits, - and _, such as 'librarian'")
     settings, folder = common.config or Path(DEFAULT_FILE), personas / name
     try:
         before = settings.read_text("utf-8") if settings.exists() else ""
@@ -50,9 +50,11 @@ def new(common: Common, /, name: str, language: str, personas: Path, as_json: bo
     if as_json:
         print_json({"bot": name, "settings": str(settings), "files": [str(path) for path in written]})
         return
-    note(f"added [bots.{name}] to {settings}; edit its persona in {folder}")
+    note(f"added [bots.{name}] to {settings}: describe it there, and edit its persona in {folder}")
     if first:
-        note(f'set default_bot = "{name}" at the top of {settings}, or name the bot in each request (--bot {name})')
+        note(
+            f'requests that name no bot are refused: add --bot {name}, or set default_bot = "{name}" at the top of {settings}'
+        )
 
 
 def _with_bot(settings: Path, before: str, name: str, folder: Path, language: str) -> tuple[str, bool]:
