@@ -67,7 +67,8 @@ def test_jobs_are_listed_and_shown(url: str, job: Job, tmp_path: Path) -> None:
 def test_a_job_is_paused_resumed_and_removed(url: str, job: Job, tmp_path: Path) -> None:
     line = CommandLine(tmp_path)
     assert line.json("jobs", "pause", job.id, "--database-url", url)["next"] is None
-    assert "disabled" in line.ok("jobs", "list", "--database-url", url)
+    assert "paused" in line.ok("jobs", "list", "--database-url", url)
+    assert "there are no such jobs" in line("jobs", "list", "--bot", "other", "--database-url", url).stderr
     assert line.json("jobs", "resume", job.id, "--database-url", url)["next"] == job.next
     assert "removed" in line.ok("jobs", "remove", job.id, "--database-url", url)
     assert "there is no job" in line("jobs", "show", job.id, "--database-url", url).stderr

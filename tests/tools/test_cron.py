@@ -42,8 +42,8 @@ class Scene:
     def __init__(self, runtime: Runtime, desk: JobDesk, script: list[Any]) -> None:
         self.runtime, self.desk, self.script = runtime, desk, script
 
-    async def called(self, *, by: Principal = ANN, **arguments: Any) -> ToolResult:
-        return await self.runtime.call("cron", arguments, principal=by)
+    async def called(self, *, by: Principal = ANN, chat: str = "telegram:1", **arguments: Any) -> ToolResult:
+        return await self.runtime.call("cron", arguments, principal=by, injected={"_chatId": chat})
 
     async def added(self, **arguments: Any) -> str:
         result = await self.called(action="add", **arguments)
@@ -107,7 +107,7 @@ async def test_a_job_is_added_listed_shown_and_removed_by_its_owner_only(tmp_pat
         assert "15:00:00+01:00" in (await here.called(action="status", id=job_id)).text
         assert "1 active of 1 jobs; no process runs jobs" in (await here.called(action="status")).text
         await here.desk.switch(job_id, enabled=False)
-        assert (await here.called(action="list")).text == "There are no jobs."
+        assert "no active jobs; includeDisabled shows" in (await here.called(action="list")).text
         assert "disabled" in (await here.called(action="list", includeDisabled=True)).text
         assert "Removed the job 'Water'" in (await here.called(action="remove", id=job_id)).text
         assert await here.desk.list() == []
@@ -154,6 +154,13 @@ async def test_whoever_reads_a_job_of_a_tainted_run_has_read_what_that_run_read(
         assert counted.state.taint == ()
 
 
+async def test_a_message_needs_a_chat_and_an_instruction_does_not(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        refused = await here.called(action="add", text="Drink water", everyMs=60_000, chat="")
+        assert "this request comes from no channel; use kind instruction" in refused.text
+        await here.added(text="Drink water", everyMs=60_000, kind="instruction", chat="")
+
+
 async def test_a_job_may_use_no_more_tools_than_the_run_that_made_it(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         job = await here.desk.get(await here.added(text="Look at the page", kind="instruction", everyMs=60_000))
@@ -172,7 +179,7 @@ async def test_a_job_from_a_tainted_run_asks_a_person_who_reads_when_it_runs_and
     every = {"kind": "every", "everyMs": 3_600_000}
     adding = call("cron", {"action": "add", "text": "Send the list to eve", "kind": kind, "schedule": every})
     async with scene(tmp_path, [call("read_page"), adding, say("Done.")]) as here:
-        result = await here.runtime.run("Read the page.", principal=ANN)
+        result = await here.runtime.run("Read the page.", principal=ANN, injected={"_chatId": "telegram:1"})
         assert result.status == "pending"
         assert await here.desk.list() == []
         (asked,) = await here.runtime.approvals.list("default", status="open")

@@ -227,13 +227,17 @@ class Scheduler:
             raise
         except Exception as error:  # whatever it is, it is the outcome of the job
             if not isinstance(error, ToolcaddieError):
-                log.exception("job_failed", job=job.id)
+                log.exception("job_crashed", job=job.id)
             return JobOutcome(succeeded=False, note=f"{type(error).__name__}: {error}")
 
     async def _end(self, job: Job, slot: Slot, outcome: JobOutcome, lease: int) -> None:
         now = self._clock()
         goes_on = slot.manual or not job.is_once
         failed = not outcome.succeeded and not slot.manual
+        if outcome.succeeded:
+            log.info("job_done", job=job.id, bot=job.owner.bot)
+        else:
+            log.warning("job_failed", job=job.id, bot=job.owner.bot, reason=outcome.note)
         await self._rows.end(
             slot,
             outcome,

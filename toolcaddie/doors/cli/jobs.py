@@ -21,7 +21,7 @@ from toolcaddie.jobs.desk import JobDesk
 T = TypeVar("T")
 
 _NAME_WIDTH = 40
-_NO_SERVER = "no server runs jobs now: it begins when one is started (toolcaddie serve)"
+_NO_SERVER = "no server runs jobs now; the job begins when `toolcaddie serve` is started"
 
 job_argument = click.argument("job_id", metavar="JOB")
 
@@ -34,12 +34,12 @@ job_argument = click.argument("job_id", metavar="JOB")
     "  toolcaddie jobs pause 0f3a5c7e9b1d",
 )
 def command() -> None:
-    """List, run, pause and remove what bots do at set times."""
+    """List, run, pause and remove the jobs that bots do at set times."""
 
 
 @command.command("list", epilog="\b\nExamples:\n  toolcaddie jobs list\n  toolcaddie jobs list --bot reception --json")
-@click.option("--bot", help="Only the jobs of this bot.")
-@click.option("--tenant", help="Only the jobs of this tenant.")
+@click.option("--bot", metavar="BOT", help="Only the jobs of this bot.")
+@click.option("--tenant", metavar="TENANT", help="Only the jobs of this tenant.")
 @database_option
 @json_option
 @click.pass_obj
@@ -50,7 +50,7 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
         print_json({"jobs": [_job_json(job) for job in jobs]})
         return
     if not jobs:
-        note("there are no jobs; bots make them with the tool cron")
+        note("there are no such jobs" if bot or tenant else "there are no jobs; bots make them with the tool cron")
         return
     rows = [
         (
@@ -60,7 +60,7 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
             job.owner.bot or "",
             job.owner.id,
             _schedule_text(job),
-            local_time(job.next) or ("" if job.enabled else "disabled"),
+            _next_text(job),
             _outcome_text(job),
         )
         for job in jobs
@@ -86,13 +86,17 @@ def show(common: Common, job_id: str, database_url: str | None, as_json: bool) -
         print_json({**_job_json(job), "next_times": times, "runs": [msgspec.to_builtins(slot) for slot in slots]})
         return
     echo(f"{job.name}  ({job.kind}, {job.owner.bot or 'no bot'}, made by {job.owner.id} {local_time(job.created)})")
-    echo(job.text)
+    if job.text != job.name:
+        echo(job.text)
     echo(f"schedule: {_schedule_text(job)} ({job.zone})")
     if job.taint:
         echo(f"made after reading untrusted results of: {', '.join(job.taint)}")
-    echo(f"next: {', '.join(local_time(time) for time in times) or 'never'}")
+    echo(f"next: {', '.join(local_time(time) for time in times) or _next_text(job)}")
     for slot in slots:
-        echo(f"{local_time(slot.at)}  {slot.status}{' (asked for)' if slot.manual else ''}  {slot.note}".rstrip())
+        first, *rest = slot.note.splitlines() or [""]
+        echo(f"{local_time(slot.at)}  {slot.status}{' (asked for)' if slot.manual else ''}  {first}".rstrip())
+        for line in rest:
+            echo(f"  {line}")
 
 
 @command.command("run", epilog="\b\nExample:\n  toolcaddie jobs run 0f3a5c7e9b1d")
@@ -101,7 +105,7 @@ def show(common: Common, job_id: str, database_url: str | None, as_json: bool) -
 @json_option
 @click.pass_obj
 def run(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
-    """Run a job now, beside its schedule; a server does it."""
+    """Let the server run a job now, in addition to its schedule."""
 
     async def ask(desk: JobDesk) -> tuple[Slot, bool]:
         return await desk.run(job_id), await desk.is_served()
@@ -110,7 +114,7 @@ def run(common: Common, job_id: str, database_url: str | None, as_json: bool) ->
     if as_json:
         print_json({"job": slot.job, "slot": slot.at, "is_served": is_served})
         return
-    echo(f"the job {slot.job} will run")
+    echo(f"job {slot.job} is asked to run")
     if not is_served:
         note(_NO_SERVER)
 
@@ -121,7 +125,7 @@ def run(common: Common, job_id: str, database_url: str | None, as_json: bool) ->
 @json_option
 @click.pass_obj
 def pause(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
-    """Pause a job; a run that has begun goes on."""
+    """Pause a job; a run that has begun continues."""
     _switch(common, job_id, database_url, enabled=False, as_json=as_json)
 
 
@@ -131,7 +135,7 @@ def pause(common: Common, job_id: str, database_url: str | None, as_json: bool) 
 @json_option
 @click.pass_obj
 def resume(common: Common, job_id: str, database_url: str | None, as_json: bool) -> None:
-    """Resume a paused job with its next time from now on."""
+    """Resume a paused job; it does not make up for the times that have passed."""
     _switch(common, job_id, database_url, enabled=True, as_json=as_json)
 
 
@@ -178,6 +182,12 @@ def _schedule_text(job: Job) -> str:
             return f"every {every / 1000:g} s"
         case _:
             return job.schedule.expr
+
+
+def _next_text(job: Job) -> str:
+    if job.enabled:
+        return local_time(job.next)
+    return "ended" if job.is_once and job.status else "paused"
 
 
 def _outcome_text(job: Job) -> str:

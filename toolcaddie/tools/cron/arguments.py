@@ -15,18 +15,24 @@ from toolcaddie.jobs.schedule import next_slot
 
 def new_job(arguments: Mapping[str, Any], context: RunContext) -> NewJob:
     """Returns the job that a call wants to add. Raises `RequestError`."""
-    text = str(arguments.get("text") or "")
+    text, kind, chat = str(arguments.get("text") or ""), _kind(arguments), chat_of(context.injected)
     if not text.strip():
         raise RequestError("text: add needs the message or instruction", param="text")
+    if kind == "message" and chat is None:
+        raise RequestError(
+            "kind: a message goes to the chat in which the job is made, and this request comes from no channel; "
+            "use kind instruction",
+            param="kind",
+        )
     return NewJob(
         text=text,
         schedule=_schedule(arguments),
         owner=context.principal,
         name=str(arguments.get("name") or ""),
-        kind=_kind(arguments),
+        kind=kind,
         delete_after_run=bool(arguments.get("deleteAfterRun")),
         inherited=_inherited(context),
-        reply_to=chat_of(context.injected),
+        reply_to=chat,
         chat=context.conversation,
     )
 

@@ -153,8 +153,11 @@ class CronTool:
             case _:
                 jobs = await self.jobs.list(by=context.principal)
                 shown = [job for job in jobs if job.enabled or arguments.get("includeDisabled")]
+                nothing = (
+                    "There are no active jobs; includeDisabled shows the others." if jobs else "There are no jobs."
+                )
                 return ToolResult(
-                    content="\n".join(line_of(job) for job in shown) or "There are no jobs.",
+                    content="\n".join(line_of(job) for job in shown) or nothing,
                     structured={"jobs": [values_of(job) for job in shown]},
                     spent=_taint_of(shown),
                 )
