@@ -161,6 +161,14 @@ async def test_a_message_needs_a_chat_and_an_instruction_does_not(tmp_path: Path
         await here.added(text="Drink water", everyMs=60_000, kind="instruction", chat="")
 
 
+async def test_a_request_of_no_bot_makes_no_job(tmp_path: Path) -> None:
+    """Nobody would do it."""
+    async with scene(tmp_path) as here:
+        refused = await here.called(action="add", text="Drink water", everyMs=60_000, by=Principal(id="ann"))
+        assert "a job needs a bot that does it, and this request names none" in refused.text
+        assert await here.desk.list() == []
+
+
 async def test_a_job_may_use_no_more_tools_than_the_run_that_made_it(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         job = await here.desk.get(await here.added(text="Look at the page", kind="instruction", everyMs=60_000))

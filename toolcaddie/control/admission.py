@@ -38,6 +38,7 @@ from toolcaddie.meta.registry import OURS, MetaTools, is_meta
 from toolcaddie.ports import ApprovalStore, Approver, AssessingSource, CallWrapper, ImpersonalApprover, MetaOffer
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
+from toolcaddie.util.text import sentence
 
 log = Logger(__name__)
 
@@ -118,9 +119,7 @@ async def admit(
     )
     decision = await _recorded_decision(request, arguments, gates, emit)
     if decision.verdict == "deny":
-        return replace(
-            pending, result=failed(f"Not allowed: {(decision.reason or decision.rule).removesuffix('.')}.", "denied")
-        )
+        return replace(pending, result=failed(f"Not allowed: {sentence(decision.reason or decision.rule)}", "denied"))
     approved = decision.verdict == "ask" or bool(pending.approval)
     if approved:
         unapproved = await _approval_gate(pending, request, decision, gates, emit)

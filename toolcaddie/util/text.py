@@ -62,6 +62,11 @@ def visible_json(document: str) -> str:
     return _FORBIDDEN.sub(_escaped, document)
 
 
+def sentence(text: str) -> str:
+    """Returns the text with a full stop, unless it ends with a mark of its own."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 def valid_text(text: str) -> str:
     """Returns the text in a form that UTF-8 can encode: a pair of surrogates becomes the character that it stands for, and a
     lone surrogate becomes U+FFFD."""

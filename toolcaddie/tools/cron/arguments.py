@@ -18,6 +18,12 @@ def new_job(arguments: Mapping[str, Any], context: RunContext) -> NewJob:
     text, kind, chat = str(arguments.get("text") or ""), _kind(arguments), chat_of(context.injected)
     if not text.strip():
         raise RequestError("text: add needs the message or instruction", param="text")
+    if context.principal.bot is None:
+        raise RequestError(
+            "a job needs a bot that does it, and this request names none; it may be the default_bot of the settings",
+            param="bot",
+            code="unknown_bot",
+        )
     if kind == "message" and chat is None:
         raise RequestError(
             "kind: a message goes to the chat in which the job is made, and this request comes from no channel; "
