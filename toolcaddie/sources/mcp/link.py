@@ -32,6 +32,7 @@ from toolcaddie.sources.mcp.server import McpServer
 from toolcaddie.sources.mcp.stdio import LAST_WORDS, Streams, stdio
 from toolcaddie.util.log import Logger
 from toolcaddie.util.text import visible_line
+from toolcaddie.util.waiting import wait_up_to
 
 log = Logger(__name__)
 
@@ -266,8 +267,7 @@ class Link:
         """Waits before the next attempt to connect; a call that needs the connection ends the wait."""
         self._wake.clear()
         seconds = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures, 10)) * random.uniform(0.75, 1.25)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
+        await wait_up_to(seconds, self._wake)
 
     async def _connection(self, first: asyncio.Future[None]) -> None:
         """Connects, reads the lists and keeps the connection until it is lost. Raises the reason for a failure."""
@@ -315,8 +315,7 @@ class Link:
         listener = asyncio.create_task(self._listen(current))
         try:
             while self._session is current:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), self._server.refresh_seconds)
+                await wait_up_to(self._server.refresh_seconds, self._wake)
                 self._wake.clear()
                 if self._session is current:
                     self._changed = False
