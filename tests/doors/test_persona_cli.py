@@ -141,8 +141,8 @@ def test_neither_side_replaces_what_the_other_has_changed_unless_it_is_told_to(l
     line.ok("revert", "SOUL.md", 1)
     imported, exported = line("import", folder), line("export", folder)
     assert (imported.exit_code, exported.exit_code) == (1, 1)
-    assert "SOUL.md is not as it was exported, and was not written" in imported.stderr
-    assert "SOUL.md has another content there, and was not written" in exported.stderr
+    assert "SOUL.md has changed since the export, and was not written" in imported.stderr
+    assert "SOUL.md differs there, and was not written" in exported.stderr
     assert (line.ok("show", "SOUL.md"), (folder / "SOUL.md").read_text()) == ("I am strict.\n", "I am edited.\n")
     line.ok("import", folder, "--overwrite")
     assert line.ok("show", "SOUL.md") == "I am edited.\n"
@@ -170,3 +170,27 @@ def test_a_database_that_is_misspelt_is_not_made(tmp_path: Path) -> None:
     line = Line(tmp_path)
     assert "there is no database" in line.refused("list")
     assert not (tmp_path / "data.sqlite").exists()
+
+
+def test_a_bot_without_files_and_without_the_folder_for_them_is_named_at_the_start(toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text('[bots.coach]\npersona = "personas/coach"\n\n[[source]]\ntype = "persona"\n')
+    advice = "'coach' has no files yet, and there is no folder 'personas/coach' from which to read them"
+    for words in (("serve", "--port", "0"), ("run", "hello", "--bot", "coach"), ("persona", "list", "coach")):
+        assert advice in toolcaddie.refused(*words)
+    Path("personas/coach").mkdir(parents=True)
+    Path("personas/coach/SOUL.md").write_text("I am calm.\n")
+    toolcaddie.ok("run", "hello", "--bot", "coach")
+    Path("personas/coach/SOUL.md").unlink()
+    Path("personas/coach").rmdir()
+    assert "I am calm." in toolcaddie.ok("persona", "show", "coach", "SOUL.md")
+    toolcaddie.ok("run", "hello", "--bot", "coach")
+
+
+def test_a_bot_that_is_nowhere_is_refused_with_what_is_meant(toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text("[bots.coach]\n")
+    assert "there is no bot 'caoch'; did you mean 'coach'?" in toolcaddie.refused("persona", "list", "caoch")
+    assert "coach has no files" in toolcaddie("persona", "list", "coach").stderr
+
+
+def test_nothing_is_asked_if_nothing_is_stored_of_a_person(line: Line) -> None:
+    assert line.ok("forget", "--person", "default/zoe") == "nothing of default/zoe is stored by coach\n"

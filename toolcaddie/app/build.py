@@ -26,7 +26,7 @@ from toolcaddie.app.models import PRACTICE, check_bot_models, has_own_key, provi
 from toolcaddie.app.plugged import SourceStates, embedder_of, sinks_of, sources_of
 from toolcaddie.app.policy_names import warn_of_names
 from toolcaddie.app.reloading import Changes, Reloading
-from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
+from toolcaddie.app.runtimes import attempts_of, check_personas, host_parts, runtime_of
 from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import DEFAULT_DATABASE, Settings
 from toolcaddie.app.taught import logged_requests, past_entries
@@ -143,6 +143,7 @@ async def assembled(
         try:
             await runtime.warm()
             warn_of_names(settings, runtime.source.snapshot(), await database.keys.list())
+            await check_personas(settings, parts.personas)
             for notice in notices:
                 await notice.open()
             if settings.learning.enabled:

@@ -33,14 +33,26 @@ from toolcaddie.control.bots import Bots, DayBudget
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.events import SourceStatus
+from toolcaddie.core.personas import PersonaKey
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.engine import Programs
 from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
 from toolcaddie.personas import StoredChats, StoredPersonas
-from toolcaddie.ports import Approver, Classifier, EventSink, Interpreter, KeyMeter, Policy, Provider, Store, ToolSource
+from toolcaddie.ports import (
+    Approver,
+    Classifier,
+    EventSink,
+    Interpreter,
+    KeyMeter,
+    PersonaFiles,
+    Policy,
+    Provider,
+    Store,
+    ToolSource,
+)
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
@@ -85,6 +97,17 @@ def host_parts(
 def persona_folders(settings: Settings) -> Mapping[str, Path]:
     """Returns the folders from which the bots' files are read, by bot."""
     return {name: Path(bot.persona) for name, bot in settings.bots.items() if bot.persona is not None}
+
+
+async def check_personas(settings: Settings, personas: PersonaFiles | None) -> None:
+    """Raises `ConfigError` if a bot has no files yet and there is no folder from which to read them: each request to it would
+    fail."""
+    for bot, folder in persona_folders(settings).items():
+        if personas is not None and not folder.is_dir():
+            try:
+                await personas.paths(PersonaKey(tenant="default", bot=bot))
+            except RequestError as error:
+                raise ConfigError(str(error)) from error
 
 
 def runtime_of(

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.personas import Author, PersonaFile, PersonaKey
-from toolcaddie.personas.folders import read_folder
+from toolcaddie.core.personas import SOUL, Author, PersonaFile, PersonaKey
+from toolcaddie.personas.folders import FolderContent, read_folder
 from toolcaddie.personas.history import newest_of, of_versions, versions_of, with_version
 from toolcaddie.personas.names import MOST_FILES, checked_path, checked_text, owner_prefix
 from toolcaddie.personas.turns import ATTEMPTS, crowded, pause
@@ -176,7 +176,7 @@ class StoredPersonas:
             await self._store.compare_and_set(_SEEDS, owner, _BEGUN, expected=None)
             state = _BEGUN
         if state == _BEGUN:  # by this process, or by one that may have died over it
-            content = await asyncio.to_thread(read_folder, folder)
+            content = await asyncio.to_thread(_content, key.bot, folder)
             await self.seed(key, content.texts)
             await self._store.put(_SEEDS, owner, _DONE)
             log.info("persona_read", bot=key.bot, folder=str(folder), files=len(content.texts), skipped=content.skipped)
@@ -200,6 +200,16 @@ class StoredPersonas:
             cursor = page.cursor
             if cursor is None:
                 return
+
+
+def _content(bot: str, folder: Path) -> FolderContent:
+    if not folder.is_dir():
+        raise RequestError(
+            f"the bot {bot!r} has no files yet, and there is no folder {str(folder)!r} from which to read them; make it, with "
+            f"{SOUL} in it, or remove bots.{bot}.persona from the settings",
+            param="folder",
+        )
+    return read_folder(folder)
 
 
 def _next(

@@ -15,7 +15,7 @@ from toolcaddie.app.runtimes import persona_folders
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, PersonaFile, PersonaKey
-from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.options import database_option, no_such_bot, settings_of
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.personas import StoredChats, StoredPersonas
 from toolcaddie.personas.names import checked_path
@@ -47,7 +47,9 @@ class Shelf:
         """Returns the versions of a file, the oldest first. Raises `RequestError` if there is none."""
         versions = await self.files.versions(self.key, checked_path(path))
         if not versions:
-            raise RequestError(f"{self.key.bot} has no file {path}; toolcaddie persona list {self.key.bot}")
+            raise RequestError(
+                f"{self.key.bot} has no file {path}; `toolcaddie persona list {self.key.bot}` lists its files"
+            )
         return versions
 
     async def version(self, path: str, number: int) -> PersonaFile:
@@ -75,9 +77,10 @@ def on_shelf(
     async def done() -> T:
         async with database(settings) as opened:
             files = StoredPersonas(opened.store, folders=persona_folders(settings))
-            return await work(
-                Shelf(key=PersonaKey(tenant=tenant, bot=bot), files=files, chats=StoredChats(opened.store))
-            )
+            key = PersonaKey(tenant=tenant, bot=bot)
+            if bot not in settings.bots and not await files.paths(key):  # a bot that is removed may have left files
+                raise RequestError(no_such_bot(bot, settings), param="bot", code="unknown_bot")
+            return await work(Shelf(key=key, files=files, chats=StoredChats(opened.store)))
 
     return asyncio.run(done())
 

@@ -46,8 +46,12 @@ def export(
     if as_json:
         print_json(outcome)
     else:
-        echo(visible_line(f"{counted(len(outcome.written), 'file')} written to {folder}"))
-        _note_changed(outcome.changed, "has another content there")
+        echo(
+            visible_line(
+                f"{counted(len(outcome.written), 'file')} written to {folder}, {len(outcome.unchanged):,} as before"
+            )
+        )
+        _note_changed(outcome.changed, "differs there")
     ctx.exit(1 if outcome.changed else 0)
 
 
@@ -82,8 +86,8 @@ def import_(
     else:
         echo(f"{counted(len(outcome.written), 'file')} written, {len(outcome.unchanged):,} as before")
         for path in outcome.skipped:
-            note(visible_line(f"{path} is no file of a persona"))
-        _note_changed(outcome.changed, "is not as it was exported")
+            note(visible_line(f"{path} is not a persona file, and was left out"))
+        _note_changed(outcome.changed, "has changed since the export")
     ctx.exit(1 if outcome.changed else 0)
 
 

@@ -52,16 +52,17 @@ def forget(
     async def erased(shelf: Shelf) -> PersonData:
         return await erase(shelf.files, shelf.chats, shelf.key, person, names=names)
 
-    if dry_run:
-        data = on_shelf(common, place, stored)
-    else:
+    data = on_shelf(common, place, stored)
+    is_empty = not (data.facts or data.messages or data.whole_chats)
+    if not dry_run and not is_empty:
         if not yes:
-            _confirm(visible_line(f"Erase {_summary(on_shelf(common, place, stored))}?"))
+            _confirm(visible_line(f"Erase {_summary(data)}?"))
         data = on_shelf(common, place, erased, database=existing)
     if as_json:
         print_json(data)
     else:
-        echo(visible_line(f"{'stored' if dry_run else 'erased'}: {_summary(data)}"))
+        verb = "stored" if dry_run else "erased"
+        echo(visible_line(f"nothing of {person} is stored by {bot}" if is_empty else f"{verb}: {_summary(data)}"))
         for path in data.written:
             note(visible_line(f"{path} was written for {person}, and may speak of the person; read it"))
 

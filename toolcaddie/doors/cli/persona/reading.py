@@ -59,7 +59,9 @@ def show(
     if as_json:
         print_json(file)
     elif file.deleted:
-        raise RequestError(f"{path} is deleted in version {file.version}; toolcaddie persona history {bot} {path}")
+        raise RequestError(
+            f"{path} is deleted in version {file.version}; `toolcaddie persona history {bot} {path}` lists its versions"
+        )
     else:
         echo(file.text, nl=not file.text.endswith("\n"))
 
