@@ -126,3 +126,15 @@ def test_bots_without_tools_are_listed_with_advice(toolcaddie: CommandLine) -> N
     assert 'such as [[source]] with type = "persona"' in told.stderr
     assert "conversation: no tools" in toolcaddie.ok("bots", "show", "a")
     assert "there is no bot 'zoe'; `toolcaddie bots list` shows the bots" in toolcaddie.refused("bots", "show", "zoe")
+
+
+def test_a_chat_shows_only_the_tools_of_its_bot_before_the_first_message(house: CommandLine) -> None:
+    shown = house("chat", "--bot", "desk", stdin="/tools\n").stdout
+    assert "create_client" in shown
+    assert "delete_client" not in shown
+
+
+def test_a_question_names_the_bot_that_asks(house: CommandLine) -> None:
+    house("call", "file_write", "path=a.txt", "content=x", "--bot", "boss")
+    (question,) = house.json("approvals", "list")["approvals"]
+    assert "bot          boss" in house.ok("approvals", "show", question["id"])

@@ -615,7 +615,7 @@ def soul() -> str:
 
 @pytest.mark.proves("R002-79")
 def test_the_command_line_lists_shows_applies_and_rejects(line: CommandLine) -> None:
-    assert "there is no proposal" in line("improve", "list").stderr
+    assert "there are no proposals" in line("improve", "list").stderr
     first, second = asyncio.run(proposed(2))
     listed = line.json("improve", "list", "--bot", "coach")["proposals"]
     assert {each["id"] for each in listed} == {first, second}

@@ -102,8 +102,8 @@ class _Reader:
                 self._map_group(name, rules, configs.setdefault(rules["source"], {}))
         for key, value in self._document.items():
             if key not in _GROUPS and key != "bots":
-                what = "its settings" if isinstance(value, Mapping | list) else "the setting"
-                self._remarks.append(f"{key}: not taken over, because {what} have no counterpart")
+                what = "its settings have" if isinstance(value, Mapping | list) else "it has"
+                self._remarks.append(f"{key}: not taken over, because {what} no counterpart")
         if self._values.get(("soul", "search", "enabled")) is True and self._enabled("soul"):
             configs["memory"] = {}
         if self._enabled("processTools") and not self._enabled("exec"):

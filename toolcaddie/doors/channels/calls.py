@@ -34,7 +34,7 @@ class Calls:
         self, method: str, url: str, *, seconds: float = _SECONDS, most: int = _ANSWER_BYTES, **options: object
     ) -> tuple[int, bytes]:
         """Returns status and body of the response. Raises `ProviderUnavailableError` if there is none, and `OutboundError` if it
-        is larger than `most` bytes. No error shows the address, which may contain a key."""
+        is larger than `most` bytes. An error shows at most the host, because the rest of the address may contain a key."""
         if self._session is None:
             self._session = self._client(seconds=None)
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, _CONNECT_SECONDS))
@@ -46,7 +46,8 @@ class Calls:
         except OutboundError:
             raise OutboundError(f"{self._service} sent more than {most:,} bytes, or redirected elsewhere") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise ProviderUnavailableError(f"{self._service} cannot be reached: {type(error).__name__}") from None
+            at = f" at {error.host}" if isinstance(error, aiohttp.ClientConnectorError) else ""
+            raise ProviderUnavailableError(f"{self._service} cannot be reached{at}: {type(error).__name__}") from None
 
     def refusal(self, status: int, reason: str, retry_after: float | None = None) -> ProviderError:
         """Returns the error for a response with this status."""

@@ -97,6 +97,7 @@ def show(common: Common, approval_id: str, tenant: str, database_url: str | None
         "state": approval.status,
         "reason": approval.reason,
         "rule": approval.rule,
+        "bot": approval.principal.bot or "",
         "for": approval.principal.id,
         "run": approval.run_id,
         "asked": local_time(approval.created),

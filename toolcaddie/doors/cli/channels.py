@@ -26,6 +26,10 @@ from toolcaddie.util.suggest import did_you_mean
 
 T = TypeVar("T")
 
+_NO_CHANNELS = (
+    'there are no channels; add a table [[channel]] to toolcaddie.toml, with type = "telegram", "whatsapp" or "webhook"'
+)
+
 
 @click.group(
     name="channels",
@@ -36,7 +40,7 @@ T = TypeVar("T")
     "  toolcaddie channels test support",
 )
 def command() -> None:
-    """List the channels, let people talk to a bot, and check the settings of a channel.
+    """List the channels, let people talk to a bot, and check a channel.
 
     Channels are tables [[channel]] of the settings; `toolcaddie serve` runs them.
     """
@@ -70,7 +74,7 @@ def list_(common: Common, database_url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"channels": listed})
     elif not listed:
-        note("There are no channels: add a table [[channel]] to toolcaddie.toml; see docs/channels.md")
+        note(_NO_CHANNELS)
     else:
         rows = [
             (
@@ -99,8 +103,10 @@ def pair(common: Common, code: str, database_url: str | None, as_json: bool) -> 
     if as_json:
         print_json(pairing)
     else:
-        asked = local_time(pairing.at)
-        echo(f"{pairing.person} ({pairing.name}) may talk to the bot of {pairing.channel}; asked {asked}")
+        given = local_time(pairing.at)
+        echo(
+            f"{pairing.person} ({pairing.name}) may talk to the bot of {pairing.channel}; the code was given out {given}"
+        )
 
 
 @command.command("unpair", epilog="\b\nExample:\n  toolcaddie channels unpair support 123456")
@@ -110,7 +116,10 @@ def pair(common: Common, code: str, database_url: str | None, as_json: bool) -> 
 @json_option
 @click.pass_obj
 def unpair(common: Common, name: str, person: str, database_url: str | None, as_json: bool) -> None:
-    """End the pairing of PERSON, an id that `channels list` shows, with the channel NAME."""
+    """End the pairing of PERSON with the channel NAME.
+
+    PERSON is an id that `channels list` shows.
+    """
     settings = settings_of(common, database_url=database_url)
     if not _with_pairings(settings, lambda pairings: pairings.end(name, person)):
         raise RequestError(f"{person[:64]!r} is not paired with {name[:32]!r}; `toolcaddie channels list` shows who is")
@@ -125,12 +134,15 @@ def unpair(common: Common, name: str, person: str, database_url: str | None, as_
 @json_option
 @click.pass_obj
 def test(common: Common, name: str, as_json: bool) -> None:
-    """Ask the service of the channel NAME for its bot, which shows whether the secrets are right. Nothing is sent to a chat."""
+    """Check the secrets of the channel NAME.
+
+    The service is asked for its bot. Nothing is sent to a chat.
+    """
     settings = settings_of(common)
     parts = [part for part in settings.channel if _common(part.config).name == name]
     if not parts:
         names = sorted(_common(part.config).name for part in settings.channel)
-        raise ConfigError(f"there is no channel {name[:32]!r}; {did_you_mean(name, names)}")
+        raise ConfigError(f"there is no channel {name[:32]!r}; {did_you_mean(name, names)}" if names else _NO_CHANNELS)
     one = msgspec.structs.replace(settings, channel=tuple(parts))
 
     async def facts() -> Any:

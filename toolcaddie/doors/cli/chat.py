@@ -207,8 +207,9 @@ class _Chat:
         print_table(("tool", "score", "why"), rows, right=("score",))
 
     def _print_tools(self) -> None:
-        """Prints the names of the tools that were sent with the last message, or before the first message those of all tools."""
-        names = self._sent_names or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
+        """Prints the names of the tools that were sent with the last message, or before the first message those of all tools that
+        the bot may use."""
+        names = self._sent_names or tuple(tool.name for tool in self._parts.runtime.view(RunRequest(messages=())))
         echo(", ".join(names))
 
 

@@ -42,7 +42,7 @@ def command() -> None:
     """
 
 
-@command.command("list", epilog="\b\nExamples:\n  toolcaddie improve list --bot coach --json")
+@command.command("list", epilog="\b\nExample:\n  toolcaddie improve list --bot coach --json")
 @click.option("--bot", metavar="BOT", help="Only proposals for this bot.")
 @_tenant_option
 @database_option
@@ -66,17 +66,17 @@ def list_(common: Common, bot: str | None, tenant: str, database_url: str | None
         ]
         print_table(("proposal", "bot", "focus", "state", "made", "files"), rows, spare=("made", "files"))
     else:
-        note("there is no proposal")
+        note("there are no proposals; bots make them with the tool improve")
 
 
-@command.command("show", epilog="\b\nExamples:\n  toolcaddie improve show improve_1f0c")
+@command.command("show", epilog="\b\nExample:\n  toolcaddie improve show improve_1f0c")
 @_id_argument
 @_tenant_option
 @database_option
 @json_option
 @click.pass_obj
 def show(common: Common, proposal_id: str, tenant: str, database_url: str | None, as_json: bool) -> None:
-    """Show PROPOSAL: the reviewer's summary, and the difference of each file."""
+    """Show the summary and the differences of PROPOSAL."""
     settings = settings_of(common, database_url=database_url)
 
     async def shown() -> Proposal:
@@ -103,7 +103,7 @@ def show(common: Common, proposal_id: str, tenant: str, database_url: str | None
     print_diff(proposal.diff)
 
 
-@command.command("apply", epilog="\b\nExamples:\n  toolcaddie improve apply improve_1f0c")
+@command.command("apply", epilog="\b\nExample:\n  toolcaddie improve apply improve_1f0c")
 @_id_argument
 @_tenant_option
 @database_option

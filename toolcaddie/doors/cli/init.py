@@ -15,7 +15,10 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import json_option, note, print_json
 
 _NEXT = "Next: `toolcaddie serve` starts the gateway with it, `toolcaddie chat` talks to the model."
-_NEXT_BOTS = "Next: `toolcaddie chat --bot therapist` talks to a bot, `toolcaddie bots list` shows what each may use."
+_NEXT_BOTS = (
+    "Next: `toolcaddie chat --bot therapist` talks to a bot, `toolcaddie bots list` shows what each may use.\n"
+    'Without a real model, the practice model answers; it understands only English: "what time is it?"'
+)
 
 
 @click.command(

@@ -38,7 +38,7 @@ def greeting(tools: int) -> str:
 
 
 def nothing_fits(text: str) -> str:
-    return f"None of the tools I can see fits {_short(text, 80)!r}, so I did nothing. Try the words a tool would use."
+    return f"None of the tools I can see fits {_short(text, 80)!r}, so I did nothing. Try the words a tool would use, in English."
 
 
 def which_question(slot: Slot, rows: Sequence[Row]) -> str:

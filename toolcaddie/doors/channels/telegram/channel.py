@@ -182,7 +182,7 @@ def telegram(
 ) -> Telegram:
     """Returns the channel. `webhook_url`: the public address of this server, such as `https://bots.example.com`; empty: messages
     are fetched. Raises `ConfigError` if the token is not set, or a setting is wrong."""
-    token = parts.secrets.require(token_env, what="the token of the bot, as BotFather shows it")
+    token = parts.secrets.require(token_env, what="the token of the bot, which BotFather shows,")
     if webhook_url and not webhook_url.startswith(("https://", "http://")):
         raise ConfigError(f"webhook_url {webhook_url!r} is no address; write it as https://bots.example.com")
     if not 0 <= poll_seconds <= 60:
