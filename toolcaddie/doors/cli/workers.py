@@ -27,6 +27,7 @@ import click
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.doors.cli.failure import Failure, Reported, failure_of
 from toolcaddie.util.log import Logger
+from toolcaddie.util.waiting import wait_up_to
 
 log = Logger(__name__)
 
@@ -232,15 +233,10 @@ class Workers:
                 error=error.message if error else "",
                 starts_again_in=pause,
             )
-            if await self._stopped_within(pause):
+            await wait_up_to(pause, self._stop)
+            if self._stop.is_set():
                 return
             await self._start(number)
-
-    async def _stopped_within(self, seconds: float) -> bool:
-        """Waits so many seconds, or until the server stops. Returns True if it stops."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
-        return self._stop.is_set()
 
     async def _ended(self) -> None:
         """Stops the workers that are left, and waits until all have ended."""
