@@ -152,10 +152,13 @@ def test_a_person_is_shown_and_forgotten_after_a_yes(line: Line) -> None:
     shown = line.json("forget", "--person", "default/ann", "--dry-run")
     assert [fact["fact"]["text"] for fact in shown["facts"]] == ["tea"]
     assert [message["turn"]["text"] for message in shown["messages"]] == ["I like tea", "Tea it is"]
-    for answer in ("n\n", ""):
+    for answer, code, words in (
+        ("n\n", 1, "error: nothing was erased\n"),
+        ("", 130, "nothing was erased; --yes erases"),
+    ):
         refused = line("forget", "--person", "default/ann", stdin=answer)
-        assert refused.exit_code == 130
-        assert "nothing was erased" in refused.stderr
+        assert refused.exit_code == code
+        assert words in refused.stderr
     assert line.json("forget", "--person", "default/ann", "--dry-run") == shown
     done = line("forget", "--person", "default/ann", stdin="y\n")
     assert "erased: 1 fact and 2 messages of default/ann" in done.stdout

@@ -6,6 +6,7 @@ import click
 
 from toolcaddie.app.build import existing
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json
 from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, place_options
 from toolcaddie.doors.cli.root import Common
@@ -55,8 +56,8 @@ def forget(
     data = on_shelf(common, place, stored)
     is_empty = not (data.facts or data.messages or data.whole_chats)
     if not dry_run and not is_empty:
-        if not yes:
-            _confirm(visible_line(f"Erase {_summary(data)}?"))
+        if not yes and not _is_confirmed(visible_line(f"Erase {_summary(data)}?")):
+            raise CommandFailed("nothing was erased")
         data = on_shelf(common, place, erased, database=existing)
     if as_json:
         print_json(data)
@@ -67,11 +68,12 @@ def forget(
             note(visible_line(f"{path} was written for {person}, and may speak of the person; read it"))
 
 
-def _confirm(question: str) -> None:
+def _is_confirmed(question: str) -> bool:
+    """Returns the answer of the person at the terminal. Raises `click.Abort` if there is none."""
     try:
-        click.confirm(question, err=True, abort=True)
+        return click.confirm(question, err=True)
     except click.Abort:
-        note("nothing was erased")
+        note("nothing was erased; --yes erases without asking")
         raise
 
 
