@@ -145,6 +145,7 @@ async def test_every_change_of_a_source_is_an_event() -> None:
         remote.server.append("push")
         remote.refresh()
         assert names(source) == ["add", "fetch", "push"]
+    await source.close()  # a runtime closes its source, whether somebody else has done so or not
     assert [(status.source, status.status, status.tools) for status in statuses] == [
         ("far", "connected", 1),
         ("far", "changed", 2),

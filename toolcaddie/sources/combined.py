@@ -158,8 +158,9 @@ class CombinedSource:
             self._state = state
 
     async def close(self) -> None:
-        """Closes the parts; they may be opened again."""
-        if any(isinstance(part, OpenableSource) for part in self._parts):
+        """Closes the parts, unless they are closed; they may be opened again."""
+        is_opening = self._opening.locked()
+        if (self.is_open or is_opening) and any(isinstance(part, OpenableSource) for part in self._parts):
             self.is_open = False
             await close_sources(self._parts, self._report)
 
