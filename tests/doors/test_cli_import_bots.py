@@ -99,6 +99,17 @@ def test_an_undefined_variable_is_refused_by_name_and_place(
     assert "config.json: fileTools.basePath: the environment variable 'HOME_OF_BOTS' is not set" in said
 
 
+def test_all_undefined_variables_are_named_at_once(
+    toolcaddie: CommandLine, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(config).write_text(CONFIG.replace("${HOME_OF_BOTS}", "${HOME OF BOTS}"))
+    monkeypatch.delenv("SEARCH_KEY")
+    message = toolcaddie.refused("import", config)
+    assert "webTools.search.apiKey: the environment variable 'SEARCH_KEY' is not set" in message
+    assert "fileTools.basePath: the environment variable 'HOME OF BOTS' is no name of a variable" in message
+    assert not Path("toolcaddie.toml").exists()
+
+
 def test_an_existing_file_is_overwritten_only_if_that_is_wanted(toolcaddie: CommandLine, config: str) -> None:
     Path("toolcaddie.toml").write_text("# mine\n")
     assert "toolcaddie.toml already exists" in toolcaddie.refused("import", config)

@@ -53,8 +53,8 @@ def is_bot_file(document: Any) -> bool:
 def read_bot_file(
     document: Mapping[str, Any], *, place: str, environ: Mapping[str, str], installed: Sequence[str]
 ) -> BotFile:
-    """Returns the settings for a file. `installed`: types of sources. Raises `ConfigError`, with the place, for a variable that
-    is not set and for a file whose bots cannot be read."""
+    """Returns the settings for a file. `installed`: types of sources. Raises `ConfigError`, with their places, for variables
+    that are not set, and for a file whose bots cannot be read."""
     return _Reader(document, place=place, environ=environ, installed=installed).file()
 
 
@@ -71,8 +71,12 @@ class _Reader:
         self._remarks: list[str] = []
         self._variables: dict[str, None] = {}
         self._values: dict[Path, Any] = {}
+        self._missing: list[str] = []
+        """Sentences about variables that have no value."""
         for path, value in _leaves(document, ()):
             self._values[path] = self._resolved(path, value)
+        if self._missing:
+            raise ConfigError(f"{place}: {'; '.join(self._missing)}")
 
     def file(self) -> BotFile:
         configs = self._configs()
@@ -191,7 +195,7 @@ class _Reader:
         return bot
 
     def _resolved(self, path: Path, value: Any) -> Any:
-        """Returns a value in which each `${VAR}` is replaced. Raises `ConfigError` for a variable that is not set."""
+        """Returns a value in which each `${VAR}` is replaced, and remembers those that have no value."""
         if not isinstance(value, str):
             return value
 
@@ -199,8 +203,8 @@ class _Reader:
             name = match[1]
             if not _NAME.match(name) or name not in self._environ:
                 why = "is not set" if _NAME.match(name) else "is no name of a variable"
-                raise ConfigError(f"{self._place}: {'.'.join(path)}: the environment variable {name[:64]!r} {why}")
-            return self._environ[name]
+                self._missing.append(f"{'.'.join(path)}: the environment variable {name[:64]!r} {why}")
+            return self._environ.get(name, "")
 
         return _VARIABLE.sub(variable, value)
 
