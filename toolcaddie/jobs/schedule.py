@@ -84,10 +84,9 @@ def checked(schedule: Schedule, *, zone: str, now: float, least: float) -> float
     try:
         slots = next_slots(schedule, zone=zone, after=now, anchor=now, most=_LOOKED_AT)
     except CronSimError as error:
-        reason = str(error).removeprefix("Bad ")
-        raise _refusal("expr", f"{schedule.expr!r} has a wrong {reason}") from error  # type: ignore[union-attr]
+        raise _refusal("expr", _complaint(schedule.expr, error)) from error  # type: ignore[union-attr]
     if not slots:
-        raise _refusal("expr", "no day of the next 50 years fits; check day and month")
+        raise _refusal("expr", _never(schedule.expr))  # type: ignore[union-attr]
     shortest = min((later - earlier for earlier, later in pairwise(slots)), default=least)
     if shortest < least - 1e-6:
         raise _refusal("schedule", f"two slots are {shortest:g} s apart; the least is {least:g} s")
@@ -107,13 +106,31 @@ def _fitting(expr: str, zone: ZoneInfo, after: float) -> Iterator[float]:
             yield slot
 
 
+def _complaint(expr: str, error: CronSimError) -> str:
+    """Returns the sentence about an expression that was refused."""
+    minute, hour, day, month, weekday = expr.split()
+    try:
+        for part in (f"{minute} {hour} {day} * {weekday}", f"* * * {month} *"):
+            CronSim(part, datetime.fromtimestamp(0, UTC))
+    except CronSimError:
+        return f"{expr!r} has a wrong {str(error).removeprefix('Bad ')}"
+    return _never(expr)  # each field is right, but no such month has such a day
+
+
+def _never(expr: str) -> str:
+    return f"{expr!r} never happens: no month that it names has such a day; change the day or the month"
+
+
 def _moment(at: str, zone: ZoneInfo) -> float:
     try:
         parsed = datetime.fromisoformat(at.strip()) if len(at) <= _LONGEST else None
     except ValueError:
         parsed = None
     if parsed is None:
-        raise _refusal("at", f"{at[:_LONGEST]!r} is not ISO 8601, such as 2027-03-01T09:00 or 2027-03-01T09:00+01:00")
+        raise _refusal(
+            "at",
+            f"{at[:_LONGEST]!r} is not a date of the calendar in ISO 8601, such as 2027-03-01T09:00 or 2027-03-01T09:00+01:00",
+        )
     try:
         return parsed.timestamp() if parsed.tzinfo is not None else _wall_clock(parsed, zone)
     except (OverflowError, ValueError) as error:
