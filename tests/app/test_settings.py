@@ -482,6 +482,13 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
     assert settings.jobs == JobSettings()
 
 
+def test_the_source_cron_has_no_zone_of_its_own(folder: Path) -> None:
+    wrong = complaint(folder, '[[source]]\ntype = "cron"\ntimezone = "Europe/Madrid"')
+    assert (
+        wrong == "toolcaddie.toml:3: unknown key 'source.1.timezone'; the time zone of jobs is zone in the table [jobs]"
+    )
+
+
 def test_the_zone_of_jobs_must_exist_in_the_file_and_in_the_environment(folder: Path) -> None:
     assert loaded(folder, '[jobs]\nzone = "europe/madrid"').jobs.zone == "europe/madrid"
     wrong = complaint(folder, '[jobs]\ncatch_up = "all"\nzone = "Europe/Madird"')

@@ -112,6 +112,22 @@ def test_the_first_bot_makes_a_file_and_says_that_requests_must_name_it(toolcadd
     assert Path("personas/a/SOUL.md").read_text() == "mine"
 
 
+def test_personas_are_beside_the_settings_file_and_not_in_the_current_folder(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, elsewhere = Path("place").resolve(), Path("elsewhere")
+    place.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name, settings in (("ann", place / "toolcaddie.toml"), ("ben", Path("../place/other.toml"))):
+        settings.touch()
+        toolcaddie.ok("--config", settings, "bots", "new", name)
+        assert tomllib.loads(settings.read_text())["bots"][name]["persona"] == f"personas/{name}"
+        assert f"I am {name}." in toolcaddie.ok("--config", settings, "persona", "show", name, "SOUL.md")
+        assert (place / "personas" / name / "SOUL.md").exists()
+    assert not Path("personas").exists()
+
+
 def test_a_file_that_cannot_get_a_table_is_left_as_it_is(toolcaddie: CommandLine) -> None:
     Path("toolcaddie.toml").write_text("bots = {}\n")
     assert "cannot get a table [bots.a], so nothing was added" in toolcaddie.refused("bots", "new", "a")

@@ -58,9 +58,11 @@ environment variable instead."""
 
 _ADVICE: Mapping[tuple[str, ...], str] = {
     ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"',
+    ("source", "cron", "timezone"): "the time zone of jobs is zone in the table [jobs]",
     ("limits", "turns"): "the limit of executed tool calls is now limits.calls; write calls = 75 instead of turns = 75",
 }
-"""Advice for keys that are often written into the wrong table, or had another name in earlier versions."""
+"""Advice for keys that are often written into the wrong table, or had another name in earlier versions. The keys of a part are
+below its socket and type."""
 
 
 def load_settings(
@@ -84,7 +86,7 @@ def load_settings(
     _check_programs(file, settings, origins)
     _check_zone(file, settings, origins)
     check_bounds(settings.bounds)
-    return settings
+    return _with_personas_in(Path() if path is None else path.parent, settings)
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -156,6 +158,15 @@ def _laid_over(base: T, name: str, overrides: Mapping[str, Any]) -> T:
         return replace(base, **set_values(msgspec.convert(written, partial_table(type(base)))))
     except msgspec.ValidationError as error:
         raise ConfigError(f"settings.{name}: {error}") from error
+
+
+def _with_personas_in(folder: Path, settings: Settings) -> Settings:
+    """Returns the settings with the folders of personas in that of the file, because a server may start anywhere."""
+    bots = {
+        name: bot if bot.persona is None else replace(bot, persona=(folder / bot.persona).as_posix())
+        for name, bot in settings.bots.items()
+    }
+    return replace(settings, bots=bots)
 
 
 # --- checks
@@ -333,6 +344,10 @@ def _check_config(
         _convert(file, common, ChannelSettings, path)
     if kind.__struct_config__.forbid_unknown_fields:
         known = _known_keys(socket, kind)
+        for key in config:
+            if key not in known and (remedy := _ADVICE.get((socket, name, key))):
+                where = (*path, key)
+                raise ConfigError(f"{file.place(where)}: unknown key {dotted(where)!r}; {remedy}")
         _refuse_unknown(file, config, msgspec.defstruct(name, list(known.items())), path)
     _convert(file, ours, Arrangement, path)
     headers = {("headers", key): value for key, value in _table(config.get("headers")).items() if key.lower() in PROOFS}

@@ -27,7 +27,7 @@ _FILES = (SOUL, IDENTITY, GOALS, MOTIVATIONS)
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("personas"),
     show_default=True,
-    help="The folder of all personas; that of the bot is made in it.",
+    help="The folder of all personas, beside the settings file; that of the bot is made in it.",
 )
 @json_option
 @click.pass_obj
@@ -38,10 +38,11 @@ def new(common: Common, /, name: str, language: str, personas: Path, as_json: bo
     """
     if not _NAME.match(name):
         raise ConfigError(f"{name[:64]!r} is not a name for a bot; use letters, digits, - and _, such as 'librarian'")
-    settings, folder = common.config or Path(DEFAULT_FILE), personas / name
+    settings = common.config or Path(DEFAULT_FILE)
+    folder = settings.parent / personas / name
     try:
         before = settings.read_text("utf-8") if settings.exists() else ""
-        text, first = _with_bot(settings, before, name, folder, language)
+        text, first = _with_bot(settings, before, name, personas / name, language)
         folder.mkdir(parents=True, exist_ok=True)
         written = [path for path in (folder / file for file in _FILES) if _write(path, name, language)]
         settings.write_text(text, "utf-8")
