@@ -36,16 +36,34 @@ async def test_a_signed_message_is_answered_once_by_a_signed_reply(place: Place)
     assert not program.wrong
 
 
-async def test_requests_that_are_unsigned_old_or_malformed_are_refused_without_a_word(tmp_path: Path) -> None:
+async def test_requests_that_are_unsigned_old_or_too_large_are_refused_without_a_word(tmp_path: Path) -> None:
     async with program_chat(tmp_path, allow=("*",)) as (program, url, talk):
-        assert await program.post(url, message(), signature="v1,AAAA") == 401
-        assert await program.post(url, message(), signature="") == 401
-        assert await program.post(url, message(), at=time.time() - 600) == 401
-        assert await program.post(url, message(), at=time.time() + 600) == 401
-        assert await program.post(url, b"{") == 400
-        assert await program.post(url, message(unknown=1)) == 400
-        assert await program.post(url, message() | {"person": ""}) == 400
+        for status in (
+            await program.post(url, message(), signature="v1,AAAA"),
+            await program.post(url, b"", signature=""),
+            await program.post(url, message(), at=time.time() - 600),
+            await program.post(url, message(), at=time.time() + 600),
+        ):
+            assert (status, program.refusal) == (401, "")
         assert await program.post(url, b"x" * 1_100_000) == 413
+    assert not talk.works
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"", "the body is empty; send JSON with the texts id, chat, person and text"),
+        (b"{", "Input data was truncated; send JSON"),
+        (b"{}", "Object missing required field `id`"),
+        (message(unknown=1), "Object contains unknown field `unknown`"),
+        (message() | {"person": ""}, "Expected `str` of length >= 1 - at `$.person`"),
+        (message() | {"person": "an\nn"}, "id, chat or person has a control character"),
+    ],
+)
+async def test_a_signed_request_with_a_wrong_body_reads_what_is_wrong(tmp_path: Path, body: Any, problem: str) -> None:
+    async with program_chat(tmp_path, allow=("*",)) as (program, url, talk):
+        assert await program.post(url, body) == 400
+        assert problem in program.refusal
     assert not talk.works
 
 

@@ -21,8 +21,9 @@ from aiohttp import web
 
 
 class ScriptedProgram:
-    """The program. `received` has the replies by their `webhook-id`, and `accepted` counts all that came. `faults`: statuses for
-    the next replies. `on_reply` is called with each reply."""
+    """The program. `received` has the replies by their `webhook-id`, and `accepted` counts all that came. `refusal`: the text of
+    the response to the last message, if it was refused. `faults`: statuses for the next replies. `on_reply` is called with each
+    reply."""
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class ScriptedProgram:
         self.faults: list[int] = []
         self.wrong: list[str] = []
         self.accepted = 0
+        self.refusal = ""
         self._on_reply = on_reply
         self.received: dict[str, dict[str, Any]] = {}
         self._key = secret
@@ -75,6 +77,7 @@ class ScriptedProgram:
             "webhook-signature": self._signature(webhook_id, stamp, body) if signature is None else signature,
         }
         async with self._session.post(webhook, data=body, headers=headers) as response:
+            self.refusal = "" if response.ok else await response.text()
             return response.status
 
     async def replies(self, count: int, *, seconds: float = 20.0) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ _MOST_FIELDS = 20
 
 
 class ChannelsDoor:
-    """Passes each request to its channel. Everything that is not a message gets a status and no explanation."""
+    """Passes each request to its channel. Everything that is refused here gets a status and no explanation."""
 
     paths = (PATH,)
     """The paths at which this application is mounted."""

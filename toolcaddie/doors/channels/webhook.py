@@ -2,7 +2,8 @@
 
     POST /channels/NAME   {"id": "m1", "chat": "42", "person": "ann", "name": "Ann", "text": "Hello"}
 
-The response 202 says that the message is on disk. The answer is posted to `reply_url`, signed in the same way.
+The response 202 says that the message is on disk; 400 says, to whoever has the secret, what is wrong with the body. The answer is
+posted to `reply_url`, signed in the same way.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from toolcaddie.util.text import visible_line
 _OLDEST_SECONDS = 300.0
 """Age of the oldest request that is accepted, and how far a clock may be ahead."""
 _LONGEST_TEXT = 65_536
+_LONGEST_PROBLEM = 200
 _SECONDS = 15.0
 _WEAKEST_SECRET = 16
 
@@ -63,12 +65,16 @@ class Webhook(WebhookChannel):
             return ChannelReply(status=401)
         if request.method != "POST":
             return ChannelReply(status=405)
+        if not request.body:
+            return _refusal("the body is empty")
         try:
             message = msgspec.json.decode(request.body, type=_Message)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return ChannelReply(status=400)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return _refusal(str(error))
         if any(visible_line(each) != each for each in (message.id, message.chat, message.person)):
-            return ChannelReply(status=400)  # ids are shown to people, and name what is stored
+            return _refusal(
+                "id, chat or person has a control character"
+            )  # they are shown to people, and name what is stored
         # The id of the message and not that of the request: a request that is sent again may get another one.
         await self._opened.put(
             Incoming(
@@ -127,6 +133,12 @@ class Webhook(WebhookChannel):
             and len(stamp) < 12
             and abs(self._clock() - int(stamp)) <= _OLDEST_SECONDS
         )
+
+
+def _refusal(problem: str) -> ChannelReply:
+    """Returns the response to a signed request with a wrong body."""
+    shown = visible_line(problem)[:_LONGEST_PROBLEM]
+    return ChannelReply(status=400, body=f"{shown}; send JSON with the texts id, chat, person and text\n".encode())
 
 
 def webhook(*, secret_env: Variable, reply_url: str, parts: Parts) -> Webhook:
