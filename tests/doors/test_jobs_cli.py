@@ -90,3 +90,21 @@ def test_run_is_done_by_the_server(url: str, job: Job, server: Path, tmp_path: P
     while not server.exists() or "ended" not in server.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_job_that_nothing_would_run_is_not_made(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", url)
+    monkeypatch.setitem(sys.modules, "dbos", None)  # as if the extra were not installed
+    Path("toolcaddie.toml").write_text('default_bot = "coach"\n\n[bots.coach]\n\n[[source]]\ntype = "cron"\n')
+    line = CommandLine(tmp_path)
+    add = ("call", "cron", "action=add", "kind=instruction", "text=Look", "everyMs=3600000")
+    refused = line(*add)
+    assert refused.exit_code == 2
+    assert "nothing would run the job" in refused.stderr
+    assert "pip install 'toolcaddie[bots]'" in refused.stderr
+    assert line.json("jobs", "list") == {"jobs": []}
+    request.getfixturevalue("server")  # another process on the same database runs jobs
+    assert "Added" in line.ok(*add)

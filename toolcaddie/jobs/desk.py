@@ -12,6 +12,7 @@ import msgspec
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.jobs import Cron, Job, JobLimits, NewJob, Slot, milliseconds
+from toolcaddie.jobs.installed import REMEDY, is_installed
 from toolcaddie.jobs.schedule import checked, next_slot, next_slots
 from toolcaddie.ports import Store
 from toolcaddie.ports.jobs import JobStore
@@ -80,6 +81,11 @@ class JobDesk:
 
     async def add(self, new: NewJob) -> Job:
         job = self.check(new)
+        if not is_installed() and not await self.is_served():
+            raise RequestError(
+                f"nothing would run the job, because no server runs jobs, and this installation cannot; {REMEDY}",
+                code="nobody_runs_jobs",
+            )
         if not await self.rows.add(job, most=self.limits.jobs, most_of_owner=self.limits.jobs_of_person):
             raise RequestError(_too_many(self.limits), code="too_many_jobs")
         self.wake()

@@ -25,6 +25,7 @@ from sqlalchemy import Engine as SqlEngine
 from sqlalchemy import create_engine, event, make_url
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.jobs.installed import PACKAGE, REMEDY
 
 _APPLICATION = "toolcaddie"
 _VERSION = "1"
@@ -226,6 +227,6 @@ def _schema(options: str) -> str:
 
 def _imported() -> Any:
     try:
-        return importlib.import_module("dbos")
+        return importlib.import_module(PACKAGE)
     except ModuleNotFoundError as error:
-        raise ConfigError("durable work needs DBOS; pip install 'toolcaddie[bots]'") from error
+        raise ConfigError(f"this installation can neither run jobs nor let bots ask other bots; {REMEDY}") from error

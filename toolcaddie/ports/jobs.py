@@ -116,7 +116,7 @@ class SlotQueue(WorkQueue, Protocol):
 class Jobs(Protocol):
     """Jobs as tools and commands see them. `by`: only jobs that this person made with this bot exist; None: all do.
 
-    Raises `RequestError` for a wrong schedule, an unknown job, and too many jobs.
+    Raises `RequestError` for a wrong schedule, an unknown job, too many jobs, and a new job that nothing would run.
     """
 
     def check(self, new: NewJob) -> Job:
