@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import termios
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +84,17 @@ def test_a_pipe_gets_every_column_whole(toolcaddie: CommandLine) -> None:
     head, _, row = toolcaddie.ok("trail").splitlines()[:3]
     assert head.split() == ["run", "started", "status", "rounds", "calls", "seconds", "message"]
     assert row.endswith("…")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_job_has_one_line_with_its_whole_id_and_next_run(width: int, toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text('default_bot = "coach"\n\n[bots.coach]\n\n[[source]]\ntype = "cron"\n')
+    for text in ("Drink water", "Read what is new about bots, and write to me " * 5):
+        toolcaddie.ok("call", "cron", "action=add", "kind=instruction", f"text={text}", "everyMs=3600000")
+    jobs = toolcaddie.json("jobs", "list")["jobs"]
+    heading, _, *rows = _on_terminal(width, "jobs", "list")
+    assert heading.endswith("outcome")
+    assert [row.split()[0] for row in rows] == [job["id"] for job in jobs]
+    assert all(
+        datetime.fromtimestamp(job["next"]).strftime("%H:%M:%S") in row for job, row in zip(jobs, rows, strict=True)
+    )

@@ -71,7 +71,8 @@ def test_a_job_is_paused_resumed_and_removed(url: str, job: Job, tmp_path: Path)
     assert "there are no such jobs" in line("jobs", "list", "--bot", "other", "--database-url", url).stderr
     assert line.json("jobs", "resume", job.id, "--database-url", url)["next"] == job.next
     assert "removed" in line.ok("jobs", "remove", job.id, "--database-url", url)
-    assert "there is no job" in line("jobs", "show", job.id, "--database-url", url).stderr
+    problem = f"error: there is no job '{job.id}'; `toolcaddie jobs list` shows the ids\n"
+    assert line.refused("jobs", "show", job.id, "--database-url", url) == problem
 
 
 def test_run_says_that_no_server_runs_jobs_and_the_next_one_runs_it(url: str, job: Job, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ async def test_a_job_is_added_listed_shown_and_removed_by_its_owner_only(tmp_pat
         assert (await here.called(action="list", by=BOB)).text == "There are no jobs."
         for action in ("remove", "run", "status"):
             if action != "run":  # asks first, see below
-                assert "there is no job" in (await here.called(action=action, jobId=job_id, by=BOB)).text
+                assert "; action list shows the ids" in (await here.called(action=action, jobId=job_id, by=BOB)).text
         assert "15:00:00+01:00" in (await here.called(action="status", id=job_id)).text
         assert "1 active of 1 jobs; no process runs jobs" in (await here.called(action="status")).text
         await here.desk.switch(job_id, enabled=False)

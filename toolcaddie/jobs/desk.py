@@ -94,9 +94,7 @@ class JobDesk:
     async def get(self, job_id: str, *, by: Principal | None = None) -> Job:
         job = await self.rows.get(job_id[:_LONGEST_NAME])
         if job is None or not _may(job, by):
-            raise RequestError(
-                f"there is no job {job_id[:_LONGEST_NAME]!r}; list shows the ids", param="jobId", code="unknown_job"
-            )
+            raise RequestError(f"there is no job {job_id[:_LONGEST_NAME]!r}", param="jobId", code="unknown_job")
         return job
 
     async def list(

@@ -11,6 +11,7 @@ import msgspec
 
 from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.jobs import desk_of
+from toolcaddie.core.errors import RequestError
 from toolcaddie.core.jobs import At, Every, Job, Slot
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
@@ -20,7 +21,7 @@ from toolcaddie.jobs.desk import JobDesk
 
 T = TypeVar("T")
 
-_NAME_WIDTH = 40
+_NAME_WIDTH = 28
 _NO_SERVER = "no server runs jobs now; the job begins when `toolcaddie serve` is started"
 
 job_argument = click.argument("job_id", metavar="JOB")
@@ -61,12 +62,13 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
             job.owner.id,
             _schedule_text(job),
             _next_text(job),
-            _outcome_text(job),
+            local_time(job.last),
+            "running" if job.current is not None else job.status or "",
         )
         for job in jobs
     ]
-    columns = ("job", "name", "kind", "bot", "owner", "schedule", "next run", "last run")
-    print_table(columns, rows, spare=("kind", "owner", "bot", "schedule"))
+    columns = ("job", "name", "kind", "bot", "owner", "schedule", "next run", "last run", "outcome")
+    print_table(columns, rows, spare=("kind", "owner", "last run", "bot", "schedule"))
 
 
 @command.command("show", epilog="\b\nExample:\n  toolcaddie jobs show 0f3a5c7e9b1d")
@@ -171,7 +173,12 @@ def _with_desk(common: Common, database_url: str | None, query: Callable[[JobDes
         async with existing_or_empty(settings) as database:
             return await query(desk_of(settings, database.jobs, database.store))
 
-    return asyncio.run(answer())
+    try:
+        return asyncio.run(answer())
+    except RequestError as error:
+        if error.code == "unknown_job":
+            error.add_note("`toolcaddie jobs list` shows the ids")
+        raise
 
 
 def _schedule_text(job: Job) -> str:
@@ -188,11 +195,6 @@ def _next_text(job: Job) -> str:
     if job.enabled:
         return local_time(job.next)
     return "ended" if job.is_once and job.status else "paused"
-
-
-def _outcome_text(job: Job) -> str:
-    running = "running" if job.current is not None else ""
-    return running or (f"{job.status} {local_time(job.last)}" if job.status else "")
 
 
 def _job_json(job: Job) -> dict[str, Any]:

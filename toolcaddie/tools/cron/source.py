@@ -48,6 +48,7 @@ _CATEGORY = Category(
         "programar",
     ),
 )
+_IDS = "action list shows the ids"
 _READS = ToolAnnotations(read_only=True, open_world=False)
 _ADDS = ToolAnnotations(read_only=False, destructive=False, open_world=False)
 _ACTS = ToolAnnotations(read_only=False, destructive=True, open_world=False)
@@ -165,8 +166,11 @@ class CronTool:
     async def _job(self, arguments: dict[str, Any], context: RunContext) -> Job:
         job_id = job_id_of(arguments)
         if not job_id:
-            raise RequestError("jobId: it is missing; action list shows the ids", param="jobId")
-        return await self.jobs.get(job_id, by=context.principal)
+            raise RequestError(f"jobId: it is missing; {_IDS}", param="jobId")
+        try:
+            return await self.jobs.get(job_id, by=context.principal)
+        except RequestError as error:
+            raise RequestError(f"{error}; {_IDS}", param="jobId", code=error.code) from error
 
 
 def _taint_of(jobs: Sequence[Job]) -> Spent:
