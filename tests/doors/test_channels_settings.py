@@ -113,6 +113,7 @@ def test_an_operator_pairs_lists_and_unpairs_people(toolcaddie: CommandLine) -> 
     assert "42 (Eve" in toolcaddie.ok("channels", "list")
     assert toolcaddie.json("channels", "unpair", "tg", "42") == {"channel": "tg", "person": "42", "paired": False}
     assert "is not paired" in toolcaddie("channels", "unpair", "tg", "42").stderr
+    assert "there is no channel 'tgg'; did you mean 'tg'?" in toolcaddie.refused("channels", "unpair", "tgg", "42")
 
 
 def test_test_asks_the_service_for_its_bot(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,8 @@ def test_an_existing_file_is_overwritten_only_if_that_is_wanted(toolcaddie: Comm
     Path("toolcaddie.toml").write_text("# mine\n")
     assert "toolcaddie.toml already exists" in toolcaddie.refused("import", config)
     assert Path("toolcaddie.toml").read_text() == "# mine\n"
-    toolcaddie.ok("import", config, "--output", "other.toml")
+    other = toolcaddie("import", config, "--output", "other.toml")
+    assert "`toolcaddie --config other.toml bots list`" in other.stderr
     toolcaddie.ok("import", config, "--force")
     assert Path("toolcaddie.toml").read_text() == Path("other.toml").read_text()
 

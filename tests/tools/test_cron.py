@@ -191,7 +191,7 @@ async def test_a_job_from_a_tainted_run_asks_a_person_who_reads_when_it_runs_and
         assert result.status == "pending"
         assert await here.desk.list() == []
         (asked,) = await here.runtime.approvals.list("default", status="open")
-        assert "2027-01-15 14:00:00+01:00 (Europe/Madrid), 2027-01-15 15:00:00" in asked.preview
+        assert "14:00:00+01:00, 2027-01-15 15:00:00+01:00, 2027-01-15 16:00:00+01:00 (Europe/Madrid)" in asked.preview
         assert words in asked.preview
         await here.runtime.resume(result.run_id, approvals={asked.call_id: True})
         assert [job.taint for job in await here.desk.list()] == [("read_page",)]

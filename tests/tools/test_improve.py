@@ -629,7 +629,9 @@ def test_the_command_line_lists_shows_applies_and_rejects(line: CommandLine) -> 
     assert f"applied {first}: SOUL.md of coach" in line.ok("improve", "apply", first)
     assert soul() == "I am patient.\n"
     assert "was applied already" in line.refused("improve", "apply", first)
-    assert "there is no proposal" in line.refused("improve", "show", "improve_x")
+    for verb in ("show", "apply", "reject"):
+        unknown = line.refused("improve", verb, "improve_x")
+        assert "there is no proposal 'improve_x'; `toolcaddie improve list` shows the ids" in unknown
     assert {each["id"]: each["status"] for each in line.json("improve", "list")["proposals"]} == {
         first: "applied",
         second: "rejected",

@@ -23,7 +23,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.arguments import argument_texts
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.failure import CommandFailed, hinted
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
@@ -169,7 +169,8 @@ def _answer(
             "name the run by its id: the newest run may be another one by the time you answer, and an answer counts for what "
             "you have seen. `toolcaddie runs` lists the runs, and `toolcaddie approvals list` what waits"
         )
-    outcomes, runs = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
+    with hinted("unknown_approval", "`toolcaddie approvals list` shows those that wait"):
+        outcomes, runs = asyncio.run(_answers(settings, tenant, approval_ids, run_id, approved=approved, reason=reason))
     answers = [outcome.approval for outcome in outcomes if outcome.approval is not None]
     problems = [outcome.problem for outcome in outcomes if outcome.problem]
     if as_json:

@@ -122,6 +122,8 @@ def unpair(common: Common, name: str, person: str, database_url: str | None, as_
     """
     settings = settings_of(common, database_url=database_url)
     if not _with_pairings(settings, lambda pairings: pairings.end(name, person)):
+        if name not in _names(settings):
+            raise _no_channel(name, settings)
         raise RequestError(f"{person[:64]!r} is not paired with {name[:32]!r}; `toolcaddie channels list` shows who is")
     if as_json:
         print_json({"channel": name, "person": person, "paired": False})
@@ -141,8 +143,7 @@ def test(common: Common, name: str, as_json: bool) -> None:
     settings = settings_of(common)
     parts = [part for part in settings.channel if _common(part.config).name == name]
     if not parts:
-        names = sorted(_common(part.config).name for part in settings.channel)
-        raise ConfigError(f"there is no channel {name[:32]!r}; {did_you_mean(name, names)}" if names else _NO_CHANNELS)
+        raise _no_channel(name, settings)
     one = msgspec.structs.replace(settings, channel=tuple(parts))
 
     async def facts() -> Any:
@@ -159,6 +160,15 @@ def test(common: Common, name: str, as_json: bool) -> None:
         echo(f"{name}: {answer.bot}")
         for key, value in answer.details.items():
             echo(f"  {key}: {value}")
+
+
+def _no_channel(name: str, settings: Settings) -> ConfigError:
+    names = _names(settings)
+    return ConfigError(f"there is no channel {name[:32]!r}; {did_you_mean(name, names)}" if names else _NO_CHANNELS)
+
+
+def _names(settings: Settings) -> list[str]:
+    return sorted(_common(part.config).name for part in settings.channel)
 
 
 def _common(config: Any) -> ChannelSettings:

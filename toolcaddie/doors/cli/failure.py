@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +88,17 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
     else:
         echo("error: ", err=True, nl=False, fg="red", bold=True)
         echo(_without_secrets(failure.message), err=True)
+
+
+@contextmanager
+def hinted(code: str, hint: str) -> Iterator[None]:
+    """Adds a hint to a `RequestError` of this code, such as the command that lists the ids."""
+    try:
+        yield
+    except RequestError as error:
+        if error.code == code:
+            error.add_note(hint)
+        raise
 
 
 def _without_secrets(text: str) -> str:

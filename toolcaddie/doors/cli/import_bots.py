@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from toolcaddie.app.bot_files import BotFile, read_bot_file
-from toolcaddie.app.settings import load_settings
+from toolcaddie.app.settings import DEFAULT_FILE, load_settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import note, print_json
+from toolcaddie.doors.cli.output import counted, note, print_json
 from toolcaddie.registry import Registry
 from toolcaddie.sources.mcp.desktop import as_toml, toml_key, toml_of
 
@@ -44,7 +44,9 @@ def import_bots(
     if imported.variables:
         note(f"set these environment variables: {', '.join(imported.variables)}")
     if not check:
-        note(f"wrote {output}: {len(imported.settings.get('bots', {}))} bots; `toolcaddie bots list` shows their tools")
+        bots = counted(len(imported.settings.get("bots", {})), "bot")
+        chosen = "" if output == Path(DEFAULT_FILE) else f"--config {output} "
+        note(f"wrote {output}: {bots}; `toolcaddie {chosen}bots list` shows their tools")
 
 
 def settings_text(imported: BotFile) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import click
@@ -14,6 +15,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.cli.authored.sheet import print_diff
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import hinted
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -83,7 +85,8 @@ def show(common: Common, proposal_id: str, tenant: str, database_url: str | None
         async with existing_or_empty(settings) as database:
             return await stored_proposals(settings, database.store).find(tenant, proposal_id)
 
-    proposal = asyncio.run(shown())
+    with _hinted():
+        proposal = asyncio.run(shown())
     if as_json:
         print_json(proposal)
         return
@@ -146,7 +149,12 @@ def _decided(settings: Settings, decision: Callable[[Proposals], Awaitable[T]]) 
         async with existing(settings) as database:
             return await decision(stored_proposals(settings, database.store))
 
-    return asyncio.run(outcome())
+    with _hinted():
+        return asyncio.run(outcome())
+
+
+def _hinted() -> AbstractContextManager[None]:
+    return hinted("unknown_proposal", "`toolcaddie improve list` shows the ids")
 
 
 def _person(tenant: str) -> Principal:

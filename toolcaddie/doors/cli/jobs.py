@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -11,9 +11,9 @@ import msgspec
 
 from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.jobs import desk_of
-from toolcaddie.core.errors import RequestError
 from toolcaddie.core.jobs import At, Every, Job, Slot
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import hinted
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
@@ -46,7 +46,11 @@ def command() -> None:
 @click.pass_obj
 def list_(common: Common, bot: str | None, tenant: str | None, database_url: str | None, as_json: bool) -> None:
     """List the jobs, the next one first."""
-    jobs = _with_desk(common, database_url, lambda desk: desk.list(bot=bot, tenant=tenant))
+
+    async def read(desk: JobDesk) -> tuple[Sequence[Job], bool]:
+        return await desk.list(bot=bot, tenant=tenant), await desk.is_served()
+
+    jobs, is_served = _with_desk(common, database_url, read)
     if as_json:
         print_json({"jobs": [_job_json(job) for job in jobs]})
         return
@@ -63,7 +67,7 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
             _schedule_text(job),
             _next_text(job),
             local_time(job.last),
-            "running" if job.current is not None else job.status or "",
+            job.status if job.current is None else "running" if is_served else "waiting",
         )
         for job in jobs
     ]
@@ -173,12 +177,8 @@ def _with_desk(common: Common, database_url: str | None, query: Callable[[JobDes
         async with existing_or_empty(settings) as database:
             return await query(desk_of(settings, database.jobs, database.store))
 
-    try:
+    with hinted("unknown_job", "`toolcaddie jobs list` shows the ids"):
         return asyncio.run(answer())
-    except RequestError as error:
-        if error.code == "unknown_job":
-            error.add_note("`toolcaddie jobs list` shows the ids")
-        raise
 
 
 def _schedule_text(job: Job) -> str:

@@ -16,26 +16,25 @@ _SHOWN = 80
 
 def preview_of(job: Job, moments: Sequence[float]) -> str:
     """Returns what a person reads who is asked about a new job. `moments`: its next slots."""
-    times = ", ".join(local_time(moment, job) for moment in moments)
     what = (
         "sends this message" if job.kind == "message" else f"lets the bot {job.owner.bot or ''} follow this instruction"
     )
     after = " and is then deleted" if job.delete_after_run else ""
-    return f"the job {job.name!r} {what} at {times}{after}:\n{job.text}"
+    return f"the job {job.name!r} {what} at {_local_times(moments, job)}{after}:\n{job.text}"
 
 
 def description_of(verb: str, job: Job, moments: Sequence[float]) -> ToolResult:
     """Returns the result that describes one job. `verb`: what was done with it; empty: nothing. `moments`: its next slots."""
-    times = [local_time(moment, job) for moment in moments]
-    runs = f"Next: {', '.join(times)}." if times else "It will not run again."
     return ToolResult(
-        content=f"{verb} {line_of(job)}\n{runs}".strip(), structured={**values_of(job), "nextRuns": times}
+        content=f"{verb} {line_of(job, moments)}.".strip(),
+        structured={**values_of(job), "nextRuns": [local_time(moment, job) for moment in moments]},
     )
 
 
-def line_of(job: Job) -> str:
-    """Returns a job in one line, for a list."""
-    state = f"next {local_time(job.next, job)}" if job.next is not None else "disabled"
+def line_of(job: Job, moments: Sequence[float] = ()) -> str:
+    """Returns a job in one line. `moments`: its next slots; without them, only the next one is shown."""
+    next_slots = moments or ([] if job.next is None else [job.next])
+    state = f"next {_local_times(next_slots, job)}" if next_slots else "disabled"
     outcome = (
         f", last run {job.status}{f': {job.note[:_SHOWN]}' if job.status == 'failed' else ''}" if job.status else ""
     )
@@ -57,5 +56,10 @@ def values_of(job: Job) -> dict[str, Any]:
 
 def local_time(moment: float, job: Job) -> str:
     """Returns a moment in the zone of a job."""
+    return _local_times([moment], job)
+
+
+def _local_times(moments: Sequence[float], job: Job) -> str:
     zone = ZoneInfo(job.zone)
-    return f"{datetime.fromtimestamp(moment, zone).isoformat(sep=' ', timespec='seconds')} ({zone.key})"
+    times = (datetime.fromtimestamp(moment, zone).isoformat(sep=" ", timespec="seconds") for moment in moments)
+    return f"{', '.join(times)} ({zone.key})"
