@@ -118,12 +118,14 @@ def test_a_wrong_name_in_the_settings_is_told_at_start(toolcaddie: CommandLine) 
     said = toolcaddie.refused("select", "hi")
     assert "bots.desk.disabled_tools: there is no tool 'delete_cleint'; did you mean 'delete_client'" in said
     Path("toolcaddie.toml").write_text('default_bot = "desc"\n[bots.desk]\n')
-    assert "toolcaddie.toml:1: no bot 'desc'; did you mean 'desk'?" in toolcaddie.refused("tools")
+    assert "toolcaddie.toml:1: default_bot: there is no bot 'desc'; did you mean 'desk'?" in toolcaddie.refused("tools")
 
 
 def test_the_default_bot_may_come_from_the_environment(house: CommandLine) -> None:
     assert load_settings(environ={"TOOLCADDIE_DEFAULT_BOT": "boss"}).default_bot == "boss"
-    with pytest.raises(Exception, match="variable TOOLCADDIE_DEFAULT_BOT: no bot 'bos'; did you mean 'boss'"):
+    with pytest.raises(
+        Exception, match="variable TOOLCADDIE_DEFAULT_BOT: default_bot: there is no bot 'bos'; did you mean 'boss'"
+    ):
         load_settings(environ={"TOOLCADDIE_DEFAULT_BOT": "bos"})
 
 

@@ -90,6 +90,7 @@ def test_the_history_says_who_wrote_what_in_which_run(line: Line) -> None:
 def test_versions_are_compared(line: Line, numbers: tuple[int, ...], old: str, new: str) -> None:
     assert line.ok("diff", "SOUL.md", *numbers).splitlines()[3:] == [f"-{old}", f"+{new}"]
     assert line.json("diff", "SOUL.md", *numbers)["diff"].splitlines()[3:] == [f"-{old}", f"+{new}"]
+    assert "SOUL.md is the same in version 2 and version 2" in line("diff", "SOUL.md", 2, 2).stderr
 
 
 def test_a_former_version_is_put_back_as_a_new_one(line: Line) -> None:
@@ -111,7 +112,7 @@ def test_a_deleted_file_is_put_back(line: Line) -> None:
     [
         (("show", "GOALS.md"), "coach has no file GOALS.md"),
         (("show", "../secrets"), "is not the path of a persona file"),
-        (("diff", "SOUL.md", "9"), "SOUL.md has no version 9; there are 1, 2, 3"),
+        (("diff", "SOUL.md", "9"), "SOUL.md has no version 9; it has 1, 2, 3"),
         (("revert", "SOUL.md", "9"), "SOUL.md has no version 9"),
         (("import", "/no/such/folder"), "there is no folder"),
         (("forget", "--person", "ann", "--yes"), "is not a person of the tenant 'default'"),
@@ -140,8 +141,9 @@ def test_neither_side_replaces_what_the_other_has_changed_unless_it_is_told_to(l
     (folder / "SOUL.md").write_text("I am edited.\n")
     line.ok("revert", "SOUL.md", 1)
     imported, exported = line("import", folder), line("export", folder)
+    assert "SOUL.md' is a file" in line.refused("export", folder / "SOUL.md")
     assert (imported.exit_code, exported.exit_code) == (1, 1)
-    assert "SOUL.md has changed since the export, and was not written" in imported.stderr
+    assert "SOUL.md is not as it was exported to this folder, and was not written" in imported.stderr
     assert "SOUL.md differs there, and was not written" in exported.stderr
     assert (line.ok("show", "SOUL.md"), (folder / "SOUL.md").read_text()) == ("I am strict.\n", "I am edited.\n")
     line.ok("import", folder, "--overwrite")

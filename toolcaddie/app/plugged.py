@@ -43,7 +43,7 @@ def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: 
     if needed and not settings.catalogs and not settings.source:
         raise ConfigError(
             "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module, mcp:URL) or --box files, or set "
-            "catalogs in toolcaddie.toml"
+            "catalogs or add a table [[source]] in toolcaddie.toml"
         )
     catalogs = [
         _started_without(load_catalog(spec, registry=registry, parts=parts), None, parts) for spec in settings.catalogs

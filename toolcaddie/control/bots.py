@@ -239,7 +239,8 @@ def unknown_tools(key: str, names: Iterable[str], catalog: Catalog) -> Iterator[
     """Yields a sentence for each name that no tool has. Reserved names pass, because built-in tools may be disabled."""
     for name in names:
         if catalog.position(name) is None and name not in RESERVED_NAMES:
-            yield f"{key}: there is no tool {name[:64]!r}{_suggestion(name, (tool.name for tool in catalog))}"
+            existing = dict.fromkeys((*(tool.name for tool in catalog), *RESERVED_NAMES))
+            yield f"{key}: there is no tool {name[:64]!r}{_suggestion(name, existing)}"
 
 
 def _unknown_categories(key: str, names: Iterable[str] | None, catalog: Catalog) -> Iterator[str]:

@@ -238,7 +238,7 @@ def _check_names(file: SettingsFile, settings: Settings, origins: Mapping[tuple[
     bot, bots = settings.default_bot, settings.bots
     if bot is not None and bot not in bots:
         there = choices(bot, bots) if bots else "there are no bots; add a table [bots.NAME]"
-        raise ConfigError(f"{_place(file, origins, 'default_bot')}: no bot {bot!r}; {there}")
+        raise ConfigError(f"{_place(file, origins, 'default_bot')}: default_bot: there is no bot {bot!r}; {there}")
 
 
 def _check_programs(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:

@@ -144,7 +144,7 @@ def _checked_name(ctx: click.Context, param: click.Parameter, value: str | None)
     """Checks the value of `--chat`."""
     if value is not None and _NAME.fullmatch(value) is None:
         raise click.BadParameter(
-            f"{value!r} must be of 1 to 64 letters, digits, dots, - and _, beginning with a letter or digit"
+            f"{value[:64]!r} must be of 1 to 64 letters, digits, dots, - and _, beginning with a letter or digit"
         )
     return value
 

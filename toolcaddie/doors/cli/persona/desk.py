@@ -58,7 +58,7 @@ class Shelf:
         file = next((each for each in versions if each.version == number), None)
         if file is None:
             raise RequestError(
-                f"{path} has no version {number}; there are {', '.join(str(each.version) for each in versions)}"
+                f"{path} has no version {number}; it has {', '.join(str(each.version) for each in versions)}"
             )
         return file
 

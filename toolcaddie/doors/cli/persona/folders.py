@@ -15,7 +15,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.personas.folders import Exported, Imported, import_content, read_folder, write_folder
 from toolcaddie.util.text import visible_line
 
-_folder_argument = click.argument("folder", type=click.Path(path_type=Path))
+_folder_argument = click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 
 
 @click.command("export", epilog="\b\nExample:\n  toolcaddie persona export coach personas/coach")
@@ -87,7 +87,7 @@ def import_(
         echo(f"{counted(len(outcome.written), 'file')} written, {len(outcome.unchanged):,} as before")
         for path in outcome.skipped:
             note(visible_line(f"{path} is not a persona file, and was left out"))
-        _note_changed(outcome.changed, "has changed since the export")
+        _note_changed(outcome.changed, "is not as it was exported to this folder")
     ctx.exit(1 if outcome.changed else 0)
 
 

@@ -14,6 +14,7 @@ from toolcaddie.doors.cli.output import json_option, local_time, note, print_jso
 from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, path_argument, place_options
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.util.hunks import hunks
+from toolcaddie.util.text import visible_line
 
 
 @click.command("list", epilog="\b\nExamples:\n  toolcaddie persona list coach\n  toolcaddie persona list coach --json")
@@ -131,8 +132,10 @@ def diff(
     difference = "\n".join([f"--- {path} version {first}", f"+++ {path} version {new.version}", *lines])
     if as_json:
         print_json({"a": first, "b": new.version, "diff": difference})
-    else:
+    elif lines:
         print_diff(difference)
+    else:
+        note(visible_line(f"{path} is the same in version {first} and version {new.version}"))
 
 
 def _head(file: PersonaFile) -> dict[str, object]:
