@@ -165,6 +165,14 @@ def test_serve_prints_ten_lines_of_what_to_try_next_and_says_when_it_has_stopped
     assert "authorization" not in told
 
 
+def test_serve_says_that_a_key_alone_changes_no_model_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "toolcaddie.toml").write_text('model = "practice"\n')
+    with _greeted(tmp_path) as (_, greeting):
+        assert "practice model" in greeting
+        assert "For a real one: name it with --model, or as `model` in the settings" in greeting
+        assert "export OPENAI_API_KEY" not in greeting
+
+
 def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> None:
     """Another database, and a shell that does not find the program by its name."""
     words = ("--catalog", "gym", "--database-url", "sqlite:///other.sqlite")

@@ -75,6 +75,14 @@ def test_a_job_is_paused_resumed_and_removed(url: str, job: Job, tmp_path: Path)
     assert line.refused("jobs", "show", job.id, "--database-url", url) == problem
 
 
+def test_a_misspelt_bot_is_no_empty_list_of_jobs_without_a_word(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("bots", "new", "coach")
+    for words, nouns in ((("jobs", "list"), "jobs"), (("improve", "list"), "proposals")):
+        assert toolcaddie(*words, "--bot", "coach").stderr == f"there are no such {nouns}\n"
+        misspelt = toolcaddie(*words, "--bot", "coahc").stderr
+        assert misspelt == f"there are no such {nouns}; there is no bot 'coahc'; did you mean 'coach'?\n"
+
+
 def test_run_says_that_no_server_runs_jobs_and_the_next_one_runs_it(url: str, job: Job, tmp_path: Path) -> None:
     line = CommandLine(tmp_path)
     result = line("jobs", "run", job.id, "--database-url", url)

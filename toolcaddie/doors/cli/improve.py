@@ -16,7 +16,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.doors.cli.authored.sheet import print_diff
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import hinted
-from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.options import database_option, nothing_such, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.tools.improve.proposals import Proposals
@@ -67,6 +67,8 @@ def list_(common: Common, bot: str | None, tenant: str, database_url: str | None
             for each in proposals
         ]
         print_table(("proposal", "bot", "focus", "state", "made", "files"), rows, spare=("made", "files"))
+    elif bot is not None:
+        note(nothing_such("proposals", bot, settings))
     else:
         note("there are no proposals; bots make them with the tool improve")
 

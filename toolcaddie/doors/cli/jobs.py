@@ -14,7 +14,7 @@ from toolcaddie.app.jobs import desk_of
 from toolcaddie.core.jobs import At, Every, Job, Slot
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import hinted
-from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.options import database_option, nothing_such, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.jobs.desk import JobDesk
@@ -55,7 +55,8 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
         print_json({"jobs": [_job_json(job) for job in jobs]})
         return
     if not jobs:
-        note("there are no such jobs" if bot or tenant else "there are no jobs; bots make them with the tool cron")
+        such = nothing_such("jobs", bot, settings_of(common))
+        note(such if bot or tenant else "there are no jobs; bots make them with the tool cron")
         return
     rows = [
         (

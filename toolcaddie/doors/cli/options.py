@@ -226,6 +226,12 @@ def no_such_bot(name: str, settings: Settings) -> str:
     return advice if advice.endswith("?") else f"{advice}; `toolcaddie bots list` shows the bots"
 
 
+def nothing_such(nouns: str, bot: str | None, settings: Settings) -> str:
+    """Returns the sentence about an empty list that was asked for with filters. `bot`: one of them, which may be misspelt."""
+    advice = "" if bot is None or bot in settings.bots else f"; {no_such_bot(bot, settings)}"
+    return f"there are no such {nouns}{advice}"
+
+
 def _changed(values: S, **changes: Any) -> S:
     """Returns a copy with those changes that are not None."""
     return replace(values, **_set_flags(**changes))

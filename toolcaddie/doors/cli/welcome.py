@@ -97,7 +97,13 @@ def _console(settings: Settings, url: str) -> str:
 def _model_line(parts: Assembled, *, needs_key: bool) -> str:
     """Returns the line about the model: the source of the answers, and the key with which it is asked."""
     if parts.practice:
-        return "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
+        named = parts.settings.model is not None  # then a key alone changes nothing
+        remedy = (
+            "name it with --model, or as `model` in the settings"
+            if named
+            else "export OPENAI_API_KEY=... or --upstream URL"
+        )
+        return f"The practice model answers: rules, offline. For a real one: {remedy}"
     upstream = f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
     variable = key_variable(parts.settings)
     if variable is None:
