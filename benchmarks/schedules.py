@@ -27,9 +27,10 @@ from benchmarks import daylight
 from tests import postgresql
 from toolcaddie.core.control import Principal
 from toolcaddie.core.jobs import Every, Job, JobLimits, JobOutcome, NewJob, Slot
+from toolcaddie.jobs.catching_up import CatchUpRule
 from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
-from toolcaddie.jobs.scheduler import WORK, CatchUpRule, Scheduler
+from toolcaddie.jobs.scheduler import WORK, Scheduler
 from toolcaddie.storage.database import Database
 
 SLOTS = 10

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from toolcaddie.core.jobs import CatchUp, Job, JobLimits, JobOutcome, Slot
+from toolcaddie.jobs.catching_up import CatchUpRule
 from toolcaddie.jobs.desk import JobDesk
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
-from toolcaddie.jobs.scheduler import WORK, CatchUpRule, RunJob, Scheduler
+from toolcaddie.jobs.scheduler import WORK, RunJob, Scheduler
 from toolcaddie.storage.database import Database
 
 LEASE = 1.0
@@ -18,12 +20,13 @@ LEASE = 1.0
 
 @asynccontextmanager
 async def running(
-    url: str, run_job: RunJob, *, policy: CatchUp = "last"
+    url: str, run_job: RunJob, *, policy: CatchUp = "last", clock: Callable[[], float] = time.time
 ) -> AsyncIterator[tuple[JobDesk, Scheduler, DurableQueue]]:
     """Everything that runs jobs, on one database. Jobs may run every second."""
     async with Database(url, lease=LEASE) as database:
         queue = DurableQueue(url, database.store, {WORK: WorkKind(do=lambda payload: scheduler.work(payload))})
-        scheduler = Scheduler(database.jobs, database.store, queue, run_job, catch_up=CatchUpRule(policy=policy))
+        catch_up = CatchUpRule(policy=policy)
+        scheduler = Scheduler(database.jobs, database.store, queue, run_job, catch_up=catch_up, clock=clock)
         desk = JobDesk(
             rows=database.jobs,
             store=database.store,

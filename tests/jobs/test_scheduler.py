@@ -16,8 +16,8 @@ from tests.jobs.rig import running
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.jobs import At, Every, Job, JobOutcome, NewJob, Schedule, Slot
+from toolcaddie.jobs.catching_up import CatchUpRule
 from toolcaddie.jobs.desk import JobDesk
-from toolcaddie.jobs.scheduler import CatchUpRule
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio

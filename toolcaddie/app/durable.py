@@ -21,8 +21,9 @@ from toolcaddie.app.settings import JobSettings, Settings
 from toolcaddie.bots import working as bot_work
 from toolcaddie.bots.jobs import JobRunner
 from toolcaddie.bots.running import Runner
+from toolcaddie.jobs.catching_up import CatchUpRule
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
-from toolcaddie.jobs.scheduler import WORK, CatchUpRule, Scheduler
+from toolcaddie.jobs.scheduler import WORK, Scheduler
 from toolcaddie.parts import Parts
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database

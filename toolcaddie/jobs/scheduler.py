@@ -17,15 +17,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import msgspec
+from cronsim import CronSimError
 
-from toolcaddie.core.errors import StorageError, ToolcaddieError
-from toolcaddie.core.jobs import CatchUp, Job, JobOutcome, Slot, milliseconds
-from toolcaddie.jobs.desk import SCHEDULERS, following_slot
+from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.jobs import Job, JobOutcome, Slot, milliseconds
+from toolcaddie.jobs.catching_up import CatchUpRule
+from toolcaddie.jobs.desk import SCHEDULERS
 from toolcaddie.jobs.schedule import back_off
 from toolcaddie.ports import Store
 from toolcaddie.ports.jobs import Claim, JobStore, SlotQueue
@@ -45,45 +46,10 @@ _LOOK_SECONDS = 1.0
 """Longest time between two looks for jobs that other processes changed."""
 _AT_ONCE = 100
 """Number of slots in one transaction, which other writers wait for."""
-_GRACE_SECONDS = 60.0
-"""A slot that is later counts as missed."""
 _CLEAN_SECONDS = 60.0
 _KEEP_SECONDS = 7 * 86_400.0
+_LAST = CatchUpRule()
 _GIVEN_UP = "its work was given up after too many crashes, or cancelled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatchUpRule:
-    """Decides about slots that passed while they could not begin. `most`: of `all`, only so many run, the newest."""
-
-    policy: CatchUp = "last"
-    most: int = 100
-
-    def claim(self, job: Job, now: float) -> tuple[float | None, float | None, int]:
-        """Returns the slot of a due job that is to begin, the next one after it, and the number of slots that are left out. No
-        slot: all are left out."""
-        first = job.next or now
-        following = following_slot(job, after=first)
-        if following is None or following > now:
-            late = self.policy == "skip" and now - first > _GRACE_SECONDS
-            return (None if late else first), following, int(late)
-        if self.policy == "all":
-            return self._of_all(job, first, now)
-        last, left_out = first, 0
-        while following is not None and following <= now and left_out < self.most:
-            last, following, left_out = following, following_slot(job, after=following), left_out + 1
-        if following is not None and following <= now:  # too many to count
-            last, following = now, following_slot(job, after=now)
-        late = self.policy == "skip" and now - last > _GRACE_SECONDS
-        return (None if late else last), following, left_out + int(late)
-
-    def _of_all(self, job: Job, first: float, now: float) -> tuple[float, float | None, int]:
-        missed = [first]
-        while len(missed) <= self.most and (slot := following_slot(job, after=missed[-1])) is not None and slot <= now:
-            missed.append(slot)
-        if len(missed) <= self.most:
-            return first, following_slot(job, after=first), 0
-        return missed[-1], following_slot(job, after=missed[-1]), len(missed) - 1
 
 
 class Scheduler:
@@ -96,7 +62,7 @@ class Scheduler:
         queue: SlotQueue,
         run_job: RunJob,
         *,
-        catch_up: CatchUpRule = CatchUpRule(),
+        catch_up: CatchUpRule = _LAST,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = rows
@@ -156,7 +122,7 @@ class Scheduler:
         while orphans := await self._rows.adopt(lease=lease, most=_AT_ONCE):
             await self._put(orphans)
         while due := await self._rows.due(self._clock(), most=_AT_ONCE):
-            claims = [self._claim(job) for job in due]
+            claims = [claim for job in due if (claim := await self._claim(job)) is not None]
             slots = await self._rows.claim([claim for claim in claims if claim.slot >= 0], lease=lease)
             await self._put(slots)
             await self._leave_out([claim for claim in claims if claim.slot < 0])
@@ -166,8 +132,16 @@ class Scheduler:
         earliest = await self._rows.earliest()
         return _LOOK_SECONDS if earliest is None else min(_LOOK_SECONDS, max(0.0, earliest - self._clock()))
 
-    def _claim(self, job: Job) -> Claim:
-        slot, following, left_out = self._catch_up.claim(job, self._clock())
+    async def _claim(self, job: Job) -> Claim | None:
+        """Returns the wish to begin a slot. None: the schedule cannot be computed, such as in a zone that this machine does not
+        know; the job is disabled, because it would stop all others."""
+        try:
+            slot, following, left_out = self._catch_up.claim(job, self._clock())
+        except (ToolcaddieError, ValueError, OverflowError, CronSimError) as error:
+            note = f"its next slot cannot be computed, so it is disabled: {error}; make a new job, and remove this one"
+            log.error("job_disabled", job=job.id, bot=job.owner.bot, reason=note)
+            await self._rows.disable(job.id, note=note)
+            return None
         if left_out:
             log.warning("job_slots_left_out", job=job.id, count=left_out, catch_up=self._catch_up.policy)
         return Claim(job=job, slot=-1.0 if slot is None else slot, next=following)
@@ -221,10 +195,15 @@ class Scheduler:
         return b""
 
     async def _outcome(self, job: Job, slot: Slot) -> JobOutcome:
+        """Returns the outcome of a run. Whatever ends it, its slot ends too, or its job would never run again. If that is a lost
+        lease or the end of this process, the slot cannot be ended here, and is done by another process."""
         try:
             return await self._run_job(job, slot)
-        except StorageError:
-            raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return JobOutcome(succeeded=False, note="its run was stopped")
         except Exception as error:  # whatever it is, it is the outcome of the job
             if not isinstance(error, ToolcaddieError):
                 log.exception("job_crashed", job=job.id)

@@ -45,6 +45,10 @@ class JobStore(Protocol):
         """Enables or disables a job. Returns False if there is none."""
         ...
 
+    async def disable(self, job_id: str, *, note: str) -> None:
+        """Disables a job that cannot run any more, as failed for that reason."""
+        ...
+
     async def request(self, job_id: str, slot: float) -> bool:
         """Adds a manual slot, which any process takes. Returns False if a slot of the job has not ended."""
         ...

@@ -21,7 +21,7 @@ def ending_values(slot: Slot, outcome: JobOutcome, now: float) -> dict[str, Any]
         "of_slot": slot.milliseconds,
         "outcome": "done" if outcome.succeeded else "failed",
         "now": now,
-        "because": outcome.note[:_LONGEST_NOTE].replace("\0", "\ufffd"),
+        "because": stored_note(outcome.note),
         "counts": int(not outcome.succeeded),
         "more": int(not slot.manual),
     }
@@ -77,6 +77,10 @@ def slot_of(row: Row[Any]) -> Slot:
         note=row.note,
         starts=row.starts,
     )
+
+
+def stored_note(note: str) -> str:
+    return note[:_LONGEST_NOTE].replace("\0", "\ufffd")
 
 
 def moment_ms(moment: float | None) -> int | None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, s
 
 from toolcaddie.core.jobs import Job, JobOutcome, Slot, milliseconds
 from toolcaddie.ports.jobs import Claim
-from toolcaddie.storage.job_rows import ending_values, job_of, job_row, moment_ms, slot_of, slot_row
+from toolcaddie.storage.job_rows import ending_values, job_of, job_row, moment_ms, slot_of, slot_row, stored_note
 from toolcaddie.storage.leases import DatabaseLeases
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import job_slots, jobs, owners
@@ -115,6 +115,11 @@ class DatabaseJobs:
             update(jobs).where(_job.id == job_id).values(enabled=int(enabled), next=moment_ms(next_slot), failures=0)
         )
         return await self._write(lambda connection: connection.execute(statement).rowcount > 0)
+
+    async def disable(self, job_id: str, *, note: str) -> None:
+        values = {"enabled": 0, "next": None, "status": "failed", "note": stored_note(note)}
+        statement = update(jobs).where(_job.id == job_id).values(values)
+        await self._write(lambda connection: connection.execute(statement))
 
     async def request(self, job_id: str, slot: float) -> bool:
         at = milliseconds(slot)
