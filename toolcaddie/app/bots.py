@@ -72,15 +72,21 @@ class MessengerOnDemand:
         self._messenger = messenger
 
     async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+        await self._running(address).send(address, text, key=key, sender=sender)
+
+    async def may_write(self, address: ChatAddress) -> bool:
+        return await self._running(address).may_write(address)
+
+    def is_group(self, address: ChatAddress) -> bool:
+        return self._messenger is not None and self._messenger.is_group(address)
+
+    def _running(self, address: ChatAddress) -> Messenger:
         if self._messenger is None:
             raise RequestError(
                 f"the channel {address.channel!r} does not run here; toolcaddie serve runs the channels of its settings",
                 param="channel",
             )
-        await self._messenger.send(address, text, key=key, sender=sender)
-
-    def is_group(self, address: ChatAddress) -> bool:
-        return self._messenger is not None and self._messenger.is_group(address)
+        return self._messenger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,18 @@ _NOTE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
-    """Runs slots of jobs. After a crash the same slot runs again: nothing is sent twice, and a bot's run goes on."""
+    """Runs slots of jobs. After a crash the same slot runs again: nothing is sent twice, and a bot's run goes on.
+
+    A job whose chat may not be written to any more does not run, because its person may no longer talk to the bot. That is asked
+    again before its answer is sent.
+    """
 
     worker: Worker
     messenger: Messenger
 
     async def run(self, job: Job, slot: Slot) -> JobOutcome:
+        if not await self._may_write(job):
+            return _closed(job)
         if job.kind == "message":
             return await self._sent(job, job.text, slot.work_id)
         work = BotWork(
@@ -44,5 +50,19 @@ class JobRunner:
     async def _sent(self, job: Job, text: str, key: str) -> JobOutcome:
         if job.reply_to is None:
             return JobOutcome(succeeded=False, note="it was made outside of a channel, so there is no chat to write to")
+        if not await self._may_write(job):
+            return _closed(job)
         await self.messenger.send(job.reply_to, text, key=key, sender=job.owner.bot or "")
         return JobOutcome(succeeded=True)
+
+    async def _may_write(self, job: Job) -> bool:
+        return job.reply_to is None or await self.messenger.may_write(job.reply_to)
+
+
+def _closed(job: Job) -> JobOutcome:
+    channel, chat = ("", "") if job.reply_to is None else (job.reply_to.channel, job.reply_to.chat)
+    return JobOutcome(
+        succeeded=False,
+        note=f"the channel {channel!r} may not write to the chat {chat[:64]!r} any more; pair the person again, with `toolcaddie "
+        f"channels pair CODE`, or remove the job, with `toolcaddie jobs remove {job.id}`",
+    )

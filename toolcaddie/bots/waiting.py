@@ -120,6 +120,11 @@ class Continuing:
     async def _answer(self, work: BotWork) -> BotAnswer | None:
         """Returns the answer of a piece of work; None: another process continues it at this moment, or it is gone."""
         try:
+            if not await self._may_write(work):
+                log.warning("work_dropped", run=work.id, reason="its channel may not write to its chat any more")
+                await self.runtime.forget(work.id)
+                await self.waiting.remove(work)
+                return None
             return await self.resume(work)
         except RunNotFoundError:
             if await self._is_stored(work):
@@ -133,6 +138,15 @@ class Continuing:
         except Exception as error:  # whatever it is, the person is told
             log.exception("work_not_continued", run=work.id, error=str(error))
             return BotAnswer(run_id=work.id, status="failed", text=self._regret(work))
+
+    async def _may_write(self, work: BotWork) -> bool:
+        """Returns False if the person of the work may no longer talk to the bot."""
+        if work.reply_to is None or self.messenger is None:
+            return True
+        try:
+            return await self.messenger.may_write(work.reply_to)
+        except RequestError:  # the channel does not run here, so nothing is known
+            return True
 
     def _regret(self, work: BotWork) -> str:
         """Returns what a person is told whose work could not be continued."""

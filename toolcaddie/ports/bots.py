@@ -89,6 +89,11 @@ class Messenger(Protocol):
         """
         ...
 
+    async def may_write(self, address: ChatAddress) -> bool:
+        """Returns True if the channel may write to the chat: the settings name it, or its person is paired. Raises `RequestError`
+        for an unknown channel."""
+        ...
+
     def is_group(self, address: ChatAddress) -> bool:
         """Returns True if the address is a chat of several people."""
         ...

@@ -96,7 +96,7 @@ class Channels:
     async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
         """Sends a text to a chat, in several messages if it is long; the same key is sent once."""
         station = self._station(address.channel)
-        if not await self._admission.may_write(station, address.chat):
+        if not await self.may_write(address):
             raise RequestError(
                 f"the channel {address.channel!r} may not write to the chat {address.chat[:64]!r}; name it in allow or groups "
                 "of the channel, or pair the person",
@@ -111,6 +111,9 @@ class Channels:
         if entry is not None:
             # A caller that is cancelled does not cancel the message, half of which may have been sent.
             await asyncio.shield(self._start(self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)))
+
+    async def may_write(self, address: ChatAddress) -> bool:
+        return await self._admission.may_write(self._station(address.channel), address.chat)
 
     def is_group(self, address: ChatAddress) -> bool:
         return address.chat in self._station(address.channel).settings.groups
