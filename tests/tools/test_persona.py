@@ -112,6 +112,23 @@ async def desk(*script: Any, **settings: Any) -> AsyncIterator[Desk]:
 # --- save_memory -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("people", [["ann"], ["ann", "cid", "dan", "eve", "fay"]], ids=["a person", "a group"])
+async def test_nobody_fills_the_log_of_a_day_so_that_nothing_of_the_others_is_remembered(people: list[str]) -> None:
+    """`people`: those who write as much as they can in one chat."""
+    async with desk() as host:
+        answers: list[ToolResult] = []
+        for number in range(200):
+            principal = Principal(id=people[number % len(people)], bot="coach")
+            answers.append(await host.call("save_memory", principal, fact=f"{number} likes {'tea ' * 490}"))
+        refused = [answer.text for answer in answers if answer.is_error]
+        assert f"the facts of {'this person' if len(people) == 1 else 'this chat'} fill their share" in refused[-1]
+        assert "save it tomorrow" in refused[-1]
+        ben = await host.runtime.call("save_memory", {"fact": "Ben sails."}, principal=BEN, conversation="telegram:7")
+        assert ben.structured == {"status": "saved"}
+        host.clock.now += 24 * 3_600
+        assert (await host.call("save_memory", fact="Ann likes coffee.")).structured == {"status": "saved"}
+
+
 @pytest.mark.proves("R002-28", "R002-31")
 async def test_a_fact_is_a_line_of_the_days_log_with_the_time_and_where_it_comes_from() -> None:
     async with desk(call("save_memory", {"fact": "Ann likes tea."}), say("noted")) as host:

@@ -29,6 +29,7 @@ from toolcaddie.tools.persona.archive import archive
 from toolcaddie.tools.persona.edits import FILE_OF, edited
 from toolcaddie.tools.persona.facts import is_known, one_line, origin_of, safe_fact, with_line
 from toolcaddie.tools.persona.goals import goals_of, without_old
+from toolcaddie.tools.persona.shares import check_shares
 from toolcaddie.util.zones import close_zones, machine_zone, zone_of
 
 BOT_ID = "_botId"
@@ -87,7 +88,9 @@ class PersonaTools:
                 if is_known(logs.values(), text, origin):
                     return ToolResult(content="Known: this fact is remembered already.", structured={"status": "known"})
                 old = logs.get(days[0])
-                after = with_line("" if old is None else old.text, line)
+                before = "" if old is None else old.text
+                check_shares(before, line, origin)
+                after = with_line(before, line)
                 if await files.write(key, days[0], after, author=_author(context), expected=_version(old)):
                     return _saved(fact, text)
             return failed("others write to this memory all the time, so nothing was saved; try again")
