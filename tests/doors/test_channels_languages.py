@@ -60,7 +60,8 @@ async def test_a_spanish_bot_asks_about_calls_in_spanish_with_spanish_buttons(tm
         await server.answers(4)
     question, approved = texts(server, 9)
     assert question.startswith(
-        "Ann pide una llamada que necesita aprobación.\nHerramienta: delete_client\nArgumentos: {"
+        "Ann pide una llamada que necesita aprobación.\nLo pide 1 en el chat privado 1 del canal tg.\n"
+        "Herramienta: delete_client\nArgumentos: {"
     )
     assert approved == "Aprobado."
     assert texts(server, 1) == [

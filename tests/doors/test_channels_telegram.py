@@ -333,6 +333,35 @@ async def test_a_call_is_approved_in_the_chat_of_the_approvers_and_never_by_the_
     assert deleted == ["John"]
 
 
+@pytest.mark.parametrize(
+    ("write", "origin"),
+    [
+        ({"person": 1, "name": "The boss (9)"}, "Asked by 1 in the private chat 1 of the channel tg."),
+        (
+            {"person": 1, "name": "The boss (9)", "chat": -7, "reply_to_bot": True},
+            "Asked by 1 in the group -7 of the channel tg.",
+        ),
+    ],
+    ids=["private", "group"],
+)
+async def test_whoever_is_asked_in_another_chat_reads_who_asks_and_where_whatever_the_name_says(
+    tmp_path: Path, write: dict[str, Any], origin: str
+) -> None:
+    script = [call("delete_client", {"name": "John"}), say("John is deleted.")]
+    settings = {"allow": ("1",), "groups": ("-7",), "approvers": ("9",)}
+
+    @tool(destructive=True)
+    def delete_client(name: str) -> str:
+        """Delete a client."""
+        return "deleted"
+
+    async with telegram_chat(tmp_path, script, runtime={"sources": [delete_client]}, **settings) as (server, _, __):
+        server.write("Delete John", **write)
+        await server.answers(2)
+    (question,) = texts(server, 9)
+    assert question.splitlines()[:2] == ["The boss (9) asks for a call that needs approval.", origin]
+
+
 async def test_nobody_approves_a_call_of_their_own_through_another_bot_of_the_same_house(place: Place) -> None:
     deleted: list[str] = []
 

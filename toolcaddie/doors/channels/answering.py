@@ -31,7 +31,7 @@ from toolcaddie.doors.channels.questions import (
     question_chats,
     question_text,
 )
-from toolcaddie.doors.channels.station import Station, shown_name
+from toolcaddie.doors.channels.station import Station
 from toolcaddie.ports import BotTalk
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
@@ -222,7 +222,7 @@ class Answering:
         chats, sentences = question_chats(station, run.message), station.sentences
         questions = await self._questions.remember(run, chats)
         for approval in questions:
-            text = question_text(sentences, approval, asker=shown_name(run.message))
+            text = question_text(sentences, approval, run)
             for chat in chats:
                 letter = replace(letter_of(station, chat, text), buttons=question_buttons(sentences, approval))
                 entry = await self._journal.write(station.name, f"{approval.id}:{chat}", letter, owner=owner)

@@ -13,9 +13,9 @@ from toolcaddie.core.channels import Button, Incoming
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.doors.channels.sentences import Sentences
-from toolcaddie.doors.channels.station import Station
+from toolcaddie.doors.channels.station import Station, shown_name
 from toolcaddie.ports import BotTalk, Store
-from toolcaddie.util.text import visible
+from toolcaddie.util.text import visible, visible_line
 
 _RUNS, _QUESTIONS = "channel.run", "channel.question"
 _PAGE = 100
@@ -120,11 +120,15 @@ class Questions:
                 return runs
 
 
-def question_text(sentences: Sentences, approval: Approval, *, asker: str) -> str:
-    """Returns the question about a call: everything that would be approved, with nothing hidden in it."""
+def question_text(sentences: Sentences, approval: Approval, run: WaitingRun) -> str:
+    """Returns the question about a call: everything that would be approved, with nothing hidden in it, and the ids of who asked
+    and where, because people choose their names."""
+    message = run.message
+    origin = sentences.question_group if message.group else sentences.question_private
     arguments = msgspec.json.format(msgspec.json.encode(approval.arguments)).decode()
     lines = [
-        sentences.question.format(asker=asker),
+        sentences.question.format(asker=shown_name(message)),
+        origin.format(person=visible_line(message.person), chat=visible_line(message.chat), channel=run.channel),
         sentences.question_tool.format(tool=approval.tool),
         sentences.question_arguments.format(arguments=arguments),
         *([sentences.question_preview.format(preview=approval.preview)] if approval.preview else []),

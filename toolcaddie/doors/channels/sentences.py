@@ -42,6 +42,8 @@ class Sentences(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     asked_others: str
     waits_in_inbox: str
     question: str
+    question_private: str
+    question_group: str
     question_tool: str
     question_arguments: str
     question_preview: str
