@@ -33,7 +33,9 @@ def settings_of(folder: Path, jobs: str) -> Settings:
 
 
 async def added(parts: Assembled, by: Principal, **arguments: Any) -> ToolResult:
-    return await parts.runtime.call("cron", {"action": "add", "kind": "instruction", "text": "Drink water", **arguments}, principal=by)
+    return await parts.runtime.call(
+        "cron", {"action": "add", "kind": "instruction", "text": "Drink water", **arguments}, principal=by
+    )
 
 
 async def test_jobs_have_the_zone_and_the_limits_of_the_settings(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolcaddie.core.bots import ChatTurn
 from toolcaddie.core.message import Message
-from toolcaddie.guards.markers import marked_as
+from toolcaddie.guards.markers import marked_as, neutral
 
 MOST_TURNS = 200
 """Messages of a chat above which the older half is summarised."""
@@ -55,6 +55,6 @@ def history_of(turns: Sequence[ChatTurn]) -> History:
 
 def _message(turn: ChatTurn) -> Message:
     if turn.role == "summary":  # what a stranger wrote gains no weight by being summarised
-        text = marked_as(turn.text, turn.key) if turn.taint else turn.text
+        text = marked_as(turn.text, turn.key) if turn.taint else neutral(turn.text)
         return Message(role="system", content=f"{_SUMMARY}{text}")
     return Message(role=turn.role, content=turn.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from toolcaddie.engine.prompt.blocks import Language, frame
-from toolcaddie.guards.markers import marked
+from toolcaddie.guards.markers import marked, neutral
 
 MEMORY_MOST = 8000
 """The largest number of characters of fetched memories."""
@@ -13,10 +13,13 @@ MEMORY_MOST = 8000
 
 def persona_text(files: Mapping[str, str], language: Language) -> str:
     """Returns the files `IDENTITY.md`, `SOUL.md`, `MOTIVATIONS.md` and `GOALS.md` under short headings, for the place behind the
-    blocks; each file is cut at its own size. Empty: none of them has a text. Other files are not shown."""
+    blocks; each file is cut at its own size. Empty: none of them has a text. Other files are not shown.
+
+    Nothing in them can begin or end a passage of untrusted text.
+    """
     around = frame()
     parts = [
-        f"## {part.of(language)}\n{_cut(files[path].strip(), part.most, language)}"
+        f"## {part.of(language)}\n{_cut(neutral(files[path].strip()), part.most, language)}"
         for path, part in around.persona.items()
         if files.get(path, "").strip()
     ]

@@ -21,6 +21,7 @@ from toolcaddie.core.numbers import Positive
 from toolcaddie.core.personas import GOALS, LOGS, Author, Fact, PersonaFile, PersonaKey, fact_line
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ToolAnnotations, ToolResult, failed
+from toolcaddie.guards.markers import neutral
 from toolcaddie.parts import Parts
 from toolcaddie.ports import PersonaFiles
 from toolcaddie.sources.functions import FunctionSource, tool
@@ -166,7 +167,7 @@ class PersonaTools:
                     return _changed(path, is_redacted=change.is_redacted)
             return failed(f"others change {path} all the time; try again")
         except RequestError as error:
-            return failed(str(error), own_words=True)
+            return failed(neutral(str(error)), own_words=True)  # it may quote goals
 
     def _files(self) -> PersonaFiles:
         if self.parts.personas is None:
@@ -212,4 +213,4 @@ def _listed(text: str) -> str:
         + "".join(f"; {name}: {value}" for name, value in [*goal.fields.items()][::-1])
         for goal in goals_of(text)
     ]
-    return "\n".join(lines) or "There are no goals."
+    return neutral("\n".join(lines)) or "There are no goals."
