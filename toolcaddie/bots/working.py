@@ -98,6 +98,14 @@ class Worker:
             return None
 
 
+async def forget_answers(store: Store, prefix: str) -> None:
+    """Removes the answers of all work whose ids begin so."""
+    for kind in (_ANSWER, _BEGINNINGS):
+        while documents := (await store.scan(kind, prefix=prefix)).documents:
+            for document in documents:
+                await store.delete(kind, document.key)
+
+
 def _failure(work: BotWork, error: ToolcaddieError) -> BotAnswer:
     """Returns the answer of work that failed, with what it has used: the asker's budget is charged for it."""
     answer = BotAnswer(run_id=work.id, status="failed", text=str(error))

@@ -178,6 +178,11 @@ class StoredApprovals:
                 raise
         return answered
 
+    async def remove(self, approval: Approval) -> None:
+        """Erases a question and its answer."""
+        await self._store.delete(_KIND, _key_of(approval))
+        await self._store.delete(_EQUAL, _equal_key(approval))
+
     async def use(
         self, tenant: str, approval_id: str, *, digest: str, policy_version: str, used_by: str = ""
     ) -> Approval:

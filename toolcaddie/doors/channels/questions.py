@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -110,14 +110,35 @@ class Questions:
 
     async def all(self, channel: str) -> Sequence[WaitingRun]:
         """Returns the runs of a channel that wait."""
-        runs: list[WaitingRun] = []
-        cursor: str | None = None
-        while True:
-            page = await self._store.scan(_RUNS, prefix=f"{channel}\0", cursor=cursor, limit=_PAGE)
-            runs += [msgspec.json.decode(document.value, type=WaitingRun) for document in page.documents]
-            cursor = page.cursor
-            if cursor is None:
-                return runs
+        return await waiting_runs(self._store, f"{channel}\0")
+
+
+async def waiting_runs(store: Store, prefix: str = "") -> Sequence[WaitingRun]:
+    """Returns the runs that wait, of all channels or of those whose keys begin so."""
+    runs: list[WaitingRun] = []
+    cursor: str | None = None
+    while True:
+        page = await store.scan(_RUNS, prefix=prefix, cursor=cursor, limit=_PAGE)
+        runs += [msgspec.json.decode(document.value, type=WaitingRun) for document in page.documents]
+        cursor = page.cursor
+        if cursor is None:
+            return runs
+
+
+async def forget_waiting(store: Store, works: Collection[str]) -> None:
+    """Forgets the waiting runs of some work, by id, and where their questions were asked."""
+    places = {_place(run) for run in await waiting_runs(store) if run.work.id in works}
+    cursor: str | None = None
+    while places:
+        page = await store.scan(_QUESTIONS, cursor=cursor, limit=_PAGE)
+        for document in page.documents:
+            if msgspec.json.decode(document.value, type=Asked).run in places:
+                await store.delete(_QUESTIONS, document.key)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    for place in places:
+        await store.delete(_RUNS, place)
 
 
 def question_text(sentences: Sentences, approval: Approval, run: WaitingRun) -> str:

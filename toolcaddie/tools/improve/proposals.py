@@ -89,6 +89,10 @@ class Proposals:
         """Closes a proposal without an effect. Raises `RequestError` if it was decided already."""
         return await self._decide(proposal, "rejected", by, note)
 
+    async def remove(self, proposal: Proposal) -> None:
+        """Erases a proposal. The versions of files that it made stay."""
+        await self._store.delete(_KIND, _key(proposal))
+
     async def _write(self, proposal: Proposal, change: Change) -> None:
         key = PersonaKey(tenant=proposal.tenant, bot=proposal.bot)
         written = await self.personas.write(

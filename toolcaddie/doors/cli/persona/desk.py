@@ -42,6 +42,7 @@ class Shelf:
     key: PersonaKey
     files: StoredPersonas
     chats: StoredChats
+    database: Database
 
     async def versions(self, path: str) -> Sequence[PersonaFile]:
         """Returns the versions of a file, the oldest first. Raises `RequestError` if there is none."""
@@ -80,7 +81,7 @@ def on_shelf(
             key = PersonaKey(tenant=tenant, bot=bot)
             if bot not in settings.bots and not await files.paths(key):  # a bot that is removed may have left files
                 raise RequestError(no_such_bot(bot, settings), param="bot", code="unknown_bot")
-            return await work(Shelf(key=key, files=files, chats=StoredChats(opened.store)))
+            return await work(Shelf(key=key, files=files, chats=StoredChats(opened.store), database=opened))
 
     return asyncio.run(done())
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import click
+import msgspec
 
 from toolcaddie.app.build import existing
+from toolcaddie.bots.people import Arranged, Arrangements
+from toolcaddie.doors.channels.questions import forget_waiting
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json
@@ -43,27 +46,36 @@ def forget(
     """Erase what BOT has stored about a person.
 
     These are facts that the person told, in all versions of the daily logs, and messages, in chats with the person alone and in
-    groups. Other files may speak of the person; read them.
+    groups; and jobs, messages that wait for an answer, questions about calls, and proposals of reviews that the person asked
+    for. Other files may speak of the person; read them.
     """
     place = (bot, tenant, database_url)
 
-    async def stored(shelf: Shelf) -> PersonData:
-        return await person_data(shelf.files, shelf.chats, shelf.key, person, names=names)
+    async def stored(shelf: Shelf) -> tuple[PersonData, Arranged]:
+        data = await person_data(shelf.files, shelf.chats, shelf.key, person, names=names)
+        return data, await _arrangements(shelf).of(person)
 
-    async def erased(shelf: Shelf) -> PersonData:
-        return await erase(shelf.files, shelf.chats, shelf.key, person, names=names)
+    async def erased(shelf: Shelf) -> tuple[PersonData, Arranged]:
+        arranged = await _arrangements(shelf).of(person)  # first, so that nothing of it runs and is stored meanwhile
+        await forget_waiting(shelf.database.store, [work.id for work in arranged.waiting])
+        await _arrangements(shelf).forget(arranged)
+        return await erase(shelf.files, shelf.chats, shelf.key, person, names=names), arranged
 
-    data = on_shelf(common, place, stored)
-    is_empty = not (data.facts or data.messages or data.whole_chats)
+    data, arranged = on_shelf(common, place, stored)
+    is_empty = arranged.is_empty and not (data.facts or data.messages or data.whole_chats)
     if not dry_run and not is_empty:
-        if not yes and not _is_confirmed(visible_line(f"Erase {_summary(data)}?")):
+        if not yes and not _is_confirmed(visible_line(f"Erase {_summary(data, arranged)}?")):
             raise CommandFailed("nothing was erased")
-        data = on_shelf(common, place, erased, database=existing)
+        data, arranged = on_shelf(common, place, erased, database=existing)
     if as_json:
-        print_json(data)
+        print_json(msgspec.to_builtins(data) | msgspec.to_builtins(arranged))
     else:
         verb = "stored" if dry_run else "erased"
-        echo(visible_line(f"nothing of {person} is stored by {bot}" if is_empty else f"{verb}: {_summary(data)}"))
+        echo(
+            visible_line(
+                f"nothing of {person} is stored by {bot}" if is_empty else f"{verb}: {_summary(data, arranged)}"
+            )
+        )
         for path in data.written:
             note(visible_line(f"{path} was written for {person}, and may speak of the person; read it"))
 
@@ -77,6 +89,17 @@ def _is_confirmed(question: str) -> bool:
         raise
 
 
-def _summary(data: PersonData) -> str:
+def _arrangements(shelf: Shelf) -> Arrangements:
+    return Arrangements(key=shelf.key, rows=shelf.database.jobs, store=shelf.database.store, personas=shelf.files)
+
+
+def _summary(data: PersonData, arranged: Arranged) -> str:
     facts, messages = counted(len(data.facts), "fact"), counted(len(data.messages), "message")
-    return f"{facts} and {messages} of {data.person}, and {counted(len(data.whole_chats), 'whole chat')} of {data.bot}"
+    amounts = [
+        counted(len(data.whole_chats), "whole chat"),
+        *([counted(len(arranged.jobs), "job")] if arranged.jobs else []),
+        *([counted(len(arranged.waiting), "waiting message")] if arranged.waiting else []),
+        *([counted(len(arranged.questions), "question")] if arranged.questions else []),
+        *([counted(len(arranged.proposals), "proposal")] if arranged.proposals else []),
+    ]
+    return f"{facts} and {messages} of {data.person}, and {', '.join(amounts)} of {data.bot}"
