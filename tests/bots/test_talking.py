@@ -190,13 +190,16 @@ class Post:
         self.faults = list(faults)
         self.attempts = 0
 
-    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+    async def send(
+        self, address: ChatAddress, text: str, *, key: str, sender: str = "", patience: float = 60.0
+    ) -> bool:
         self.attempts += 1
         if self.faults:
             raise self.faults.pop(0)
         if address.chat == "dead":
             await asyncio.Event().wait()
         self.sent.append((address.chat, text, sender))
+        return True
 
     async def may_write(self, address: ChatAddress) -> bool:
         return True

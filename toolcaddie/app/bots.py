@@ -71,8 +71,10 @@ class MessengerOnDemand:
         """Sends through these channels from now on."""
         self._messenger = messenger
 
-    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
-        await self._running(address).send(address, text, key=key, sender=sender)
+    async def send(
+        self, address: ChatAddress, text: str, *, key: str, sender: str = "", patience: float = 60.0
+    ) -> bool:
+        return await self._running(address).send(address, text, key=key, sender=sender, patience=patience)
 
     async def may_write(self, address: ChatAddress) -> bool:
         return await self._running(address).may_write(address)

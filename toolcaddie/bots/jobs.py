@@ -13,6 +13,11 @@ _NOTE = 500
 """The largest number of characters of an outcome's note."""
 
 
+_PATIENCE_SECONDS = 12 * 3_600.0
+"""Time for which the message of a job is sent again while its channel cannot be reached."""
+_LATER = "the channel {channel!r} cannot be reached; the message is sent as soon as it can, within 12 hours"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
     """Runs slots of jobs. After a crash the same slot runs again: nothing is sent twice, and a bot's run goes on.
@@ -52,8 +57,10 @@ class JobRunner:
             return JobOutcome(succeeded=False, note="it was made outside of a channel, so there is no chat to write to")
         if not await self._may_write(job):
             return _closed(job)
-        await self.messenger.send(job.reply_to, text, key=key, sender=job.owner.bot or "")
-        return JobOutcome(succeeded=True)
+        is_sent = await self.messenger.send(
+            job.reply_to, text, key=key, sender=job.owner.bot or "", patience=_PATIENCE_SECONDS
+        )
+        return JobOutcome(succeeded=True, note="" if is_sent else _LATER.format(channel=job.reply_to.channel))
 
     async def _may_write(self, job: Job) -> bool:
         return job.reply_to is None or await self.messenger.may_write(job.reply_to)

@@ -80,9 +80,12 @@ class WorkQueue(Protocol):
 class Messenger(Protocol):
     """Sends messages to chats of the channels in the settings, from any process."""
 
-    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+    async def send(
+        self, address: ChatAddress, text: str, *, key: str, sender: str = "", patience: float = 60.0
+    ) -> bool:
         """Sends a text, in several messages if it is long. `key`: the same key is sent once, as far as the channel can tell.
-        `sender`: the bot in whose name it is sent; empty: the bot of the channel.
+        `sender`: the bot in whose name it is sent; empty: the bot of the channel. `patience`: seconds for which it is sent again
+        while the channel cannot be reached. The caller waits for a minute of them at most; returns False if it is sent later.
 
         Raises `RequestError` for an unknown channel or a chat that may not be written to, and `ProviderError` if the channel
         cannot be reached.

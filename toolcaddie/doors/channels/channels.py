@@ -18,7 +18,7 @@ from typing import Any
 
 from toolcaddie.core.bots import ChatAddress
 from toolcaddie.core.channels import ChannelFacts, ChannelReply, ChannelRequest, Incoming
-from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, StorageError
+from toolcaddie.core.errors import ConfigError, ProviderError, StorageError
 from toolcaddie.doors.channels.admission import Admission
 from toolcaddie.doors.channels.answering import Answering
 from toolcaddie.doors.channels.dispatch import Dispatch
@@ -30,10 +30,10 @@ from toolcaddie.doors.channels.listening import listen_forever
 from toolcaddie.doors.channels.outbox import MESSAGE_SECONDS, WAITS, Outbox, letter_of
 from toolcaddie.doors.channels.people import Pairings
 from toolcaddie.doors.channels.questions import Questions
+from toolcaddie.doors.channels.sending import LONGEST_WAIT, Sending
 from toolcaddie.doors.channels.station import Station
 from toolcaddie.ports import BotTalk, Store
 from toolcaddie.util.log import Logger
-from toolcaddie.util.suggest import did_you_mean
 
 log = Logger(__name__)
 
@@ -42,7 +42,8 @@ class Channels:
     """All channels. Implements `ports.Messenger`.
 
     `clock` returns the seconds since the epoch. `look_seconds`: time between two looks for messages that other processes have
-    taken. `waits`: seconds before each repetition of a message that failed.
+    taken. `waits`: seconds before each repetition of a message that failed. `longest_wait`: seconds after which the sender of a
+    message waits no longer.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Channels:
         clock: Callable[[], float] = time.time,
         look_seconds: float = 0.25,
         waits: Sequence[float] = WAITS,
+        longest_wait: float = LONGEST_WAIT,
     ) -> None:
         self._stations: Mapping[str, Station] = {station.name: station for station in stations}
         if len(self._stations) < len(stations):
@@ -61,8 +63,11 @@ class Channels:
         self._store = store
         self._look_seconds = look_seconds
         self._journal = Journal(store, clock)
-        self._outbox = Outbox(self._journal, waits)
         self._admission = Admission(Pairings(store, clock))
+        self._outbox = Outbox(self._journal, self._admission.may_write, waits)
+        self._sending = Sending(
+            self._stations, self._admission, self._journal, self._outbox, store, self._start, longest_wait=longest_wait
+        )
         self._leading = Leading(store, look_seconds=look_seconds)
         self._histories, self._questions = Histories(store), Questions(store, talk)
         self._answering = Answering(talk, self._journal, self._outbox, self._questions, self._histories)
@@ -93,30 +98,17 @@ class Channels:
 
     # --- ports.Messenger
 
-    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+    async def send(
+        self, address: ChatAddress, text: str, *, key: str, sender: str = "", patience: float = MESSAGE_SECONDS
+    ) -> bool:
         """Sends a text to a chat, in several messages if it is long; the same key is sent once."""
-        station = self._station(address.channel)
-        if not await self.may_write(address):
-            raise RequestError(
-                f"the channel {address.channel!r} may not write to the chat {address.chat[:64]!r}; name it in allow or groups "
-                "of the channel, or pair the person",
-                param="chat",
-                code="chat_not_allowed",
-            )
-        station, text = self._as_sender(station, address.chat, text, sender)
-        letter = letter_of(station, address.chat, text)
-        if not letter.parts:
-            raise RequestError("the message is empty", param="text")
-        entry = await self._journal.write(station.name, key, letter, owner=await self._store.lease())
-        if entry is not None:
-            # A caller that is cancelled does not cancel the message, half of which may have been sent.
-            await asyncio.shield(self._start(self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)))
+        return await self._sending.send(address, text, key=key, sender=sender, patience=patience)
 
     async def may_write(self, address: ChatAddress) -> bool:
-        return await self._admission.may_write(self._station(address.channel), address.chat)
+        return await self._sending.may_write(address)
 
     def is_group(self, address: ChatAddress) -> bool:
-        return address.chat in self._station(address.channel).settings.groups
+        return self._sending.is_group(address)
 
     # --- for the HTTP server and the command line
 
@@ -127,7 +119,7 @@ class Channels:
 
     async def facts(self, name: str) -> ChannelFacts:
         """Asks a channel for the identity of its bot. Raises `RequestError` for an unknown channel, and `ProviderError`."""
-        return await self._station(name).service.facts()
+        return await self._sending.station(name).service.facts()
 
     # --- messages
 
@@ -158,16 +150,6 @@ class Channels:
     async def _deliver_code(self, station: Station, entry: Entry) -> None:
         with suppress(ProviderError):  # the outbox logs it, and the stranger writes again
             await self._outbox.deliver(station, entry, seconds=MESSAGE_SECONDS)
-
-    def _as_sender(self, station: Station, chat: str, text: str, sender: str) -> tuple[Station, str]:
-        """Returns the channel and the text with which a bot speaks in a chat: through its own account, if it has one of the same
-        service there; otherwise through the account of another bot, with its name before the text."""
-        if not sender or sender == station.settings.bot:
-            return station, text
-        for own in self._stations.values():
-            if own.settings.bot == sender and own.type == station.type and chat in own.settings.groups:
-                return own, text
-        return station, f"{sender}: {text}"
 
     # --- leading
 
@@ -226,10 +208,3 @@ class Channels:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def _station(self, name: str) -> Station:
-        if name not in self._stations:
-            raise RequestError(
-                f"there is no channel {name[:64]!r}; {did_you_mean(name, sorted(self._stations))}", param="channel"
-            )
-        return self._stations[name]

@@ -42,6 +42,8 @@ class Letter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Buttons below the last part."""
     sent: int = 0
     """Number of parts that were sent."""
+    unasked: bool = False
+    """True: the bot says it on its own, so it is not sent if the bot may not write to the chat any more."""
 
 
 class Row(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from toolcaddie.core.channels import Outgoing
 from toolcaddie.core.errors import ProviderError, StorageError
@@ -20,7 +20,7 @@ WAITS: Sequence[float] = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 ANSWER_SECONDS = 3_600.0
 """Time after which an answer that cannot be sent is given up."""
 MESSAGE_SECONDS = 60.0
-"""The same for a message that a bot sends on its own: its sender waits."""
+"""The same for a message that a bot sends on its own and for whose end its sender waits."""
 _LONGEST_WAIT = 900.0
 """The longest time that a service may ask for between two messages."""
 
@@ -32,10 +32,17 @@ def letter_of(station: Station, chat: str, text: str, *, handle: str = "") -> Le
 
 
 class Outbox:
-    """Sends letters. `waits`: seconds before each repetition."""
+    """Sends letters. `may_write` is asked about the chats of letters that answer nothing. `waits`: seconds before each
+    repetition."""
 
-    def __init__(self, journal: Journal, waits: Sequence[float] = WAITS) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        may_write: Callable[[Station, str], Awaitable[bool]],
+        waits: Sequence[float] = WAITS,
+    ) -> None:
         self._journal = journal
+        self._may_write = may_write
         self._waits = waits
 
     async def deliver(self, station: Station, entry: Entry, *, seconds: float = ANSWER_SECONDS) -> None:
@@ -44,7 +51,7 @@ class Outbox:
         try:
             async with asyncio.timeout(seconds):
                 while (letter := entry.row.letter) is not None:
-                    await self._send(station, _part(entry.row.key, letter))
+                    await self._send(station, entry.row.key, letter)
                     entry = await self._journal.tick(entry)
         except Lost:
             log.warning("channel_message_taken_over", channel=station.name)
@@ -58,10 +65,13 @@ class Outbox:
                 raise
             raise ProviderError(f"channel {station.name!r}: {reason}") from error
 
-    async def _send(self, station: Station, message: Outgoing) -> None:
-        """Sends one message, again after each failure that may pass."""
+    async def _send(self, station: Station, key: str, letter: Letter) -> None:
+        """Sends the next part of a letter, again after each failure that may pass."""
+        message = _part(key, letter)
         attempt = 0
         while True:
+            if letter.unasked and not await self._may_write(station, letter.chat):
+                raise ProviderError("the chat may not be written to any more")
             try:
                 await station.service.send(message)
             except ProviderError as error:
