@@ -151,3 +151,28 @@ async def test_a_person_whose_bot_has_used_its_budget_reads_when_it_answers_agai
     for text in texts(server, 1):
         assert re.fullmatch(r"I have used up .* in a day.* write to me again in \d+ h\.", text)
     assert len(provider.requests) == 1
+
+
+async def test_an_approved_call_is_made_once_and_answered_when_a_spent_budget_is_renewed(place: Place) -> None:
+    deleted: list[str] = []
+
+    @tool(destructive=True)
+    def drop_client(name: str) -> str:
+        """Drop a client."""
+        deleted.append(name)
+        return "dropped"
+
+    settings = {"tools": [drop_client], "allow": ("1",), "approvers": ("9",)}
+    async with ScriptedTelegram() as server:
+        script = [call("drop_client", {"name": "John"}), say("never said")]
+        async with house(place, script, telegram=server, budget=DayBudget(tokens=150), **settings) as (_, _, _, spent):
+            server.write("Drop John", person=1)
+            await server.answers(2)
+            server.press("Approve", person=9)
+            await server.answers(4)
+            assert len(spent.requests) == 1
+        assert re.fullmatch(r"The call was decided, but .* I go on by myself in \d+ h\.", texts(server, 1)[1])
+        async with house(place, [say("John is gone.")], telegram=server, **settings):
+            await server.answers(5)
+    assert texts(server, 1)[2] == "John is gone."
+    assert deleted == ["John"]

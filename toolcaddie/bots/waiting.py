@@ -4,6 +4,8 @@ command line or over HTTP."""
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +13,7 @@ import msgspec
 
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.bots import BotAnswer, BotWork
-from toolcaddie.core.errors import ProviderError, RequestError, RunNotFoundError, StorageError
+from toolcaddie.core.errors import BudgetSpentError, ProviderError, RequestError, RunNotFoundError, StorageError
 from toolcaddie.engine.prompt.blocks import frame
 from toolcaddie.ports import Messenger, Store
 from toolcaddie.runtime import Runtime
@@ -66,6 +68,9 @@ class Continuing:
     messenger: Messenger | None = None
     bots: Mapping[str, Bot] = field(default_factory=dict)
     """Those of the settings. Their languages are those of what people are told."""
+    clock: Callable[[], float] = time.time
+    _later: dict[str, float] = field(default_factory=dict)
+    """The moments before which work is not continued, because the budget of its bot is spent, by the id of its run."""
     _busy: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """The work that is continued at this moment, by the id of its run."""
 
@@ -95,7 +100,9 @@ class Continuing:
             task.add_done_callback(lambda _: self._busy.pop(work.id))
 
     async def _answered(self) -> Sequence[BotWork]:
-        return [work for work in await self.waiting.all() if await self._is_answered(work)]
+        now = self.clock()
+        ready = [work for work in await self.waiting.all() if self._later.get(work.id, 0.0) <= now]
+        return [work for work in ready if await self._is_answered(work)]
 
     async def _is_answered(self, work: BotWork) -> bool:
         try:
@@ -105,17 +112,28 @@ class Continuing:
         return all(question.status != "open" for question in questions)
 
     async def _continue(self, work: BotWork) -> None:
+        self._later.pop(work.id, None)
         try:
             answer = await self._answer(work)
             if answer is None or answer.status == "pending":
                 return
             await self._send(work, answer)
             await self.waiting.remove(work)
+        except BudgetSpentError as error:
+            await self._postpone(work, error)
         except StorageError as error:  # it is looked at again
             log.error("work_not_continued", run=work.id, error=str(error))
         except Exception:  # the outermost frame of the task: the other work goes on
             log.exception("work_not_continued", run=work.id)
             await self.waiting.remove(work)
+
+    async def _postpone(self, work: BotWork, error: BudgetSpentError) -> None:
+        """Keeps work whose bot has used its budget until that is renewed, and tells the person once."""
+        log.warning("work_postponed", run=work.id, error=str(error))
+        self._later[work.id] = self.clock() + error.retry_after
+        bot = self.bots.get(work.principal.bot or "", Bot())
+        hours = max(1, math.ceil(error.retry_after / 3_600))
+        await self._say(work, frame().words["budget_spent"].of(bot.language).format(hours=hours), f"{work.id}/budget")
 
     async def _answer(self, work: BotWork) -> BotAnswer | None:
         """Returns the answer of a piece of work; None: another process continues it at this moment, or it is gone."""
@@ -133,7 +151,7 @@ class Continuing:
             if given is None:
                 await self.waiting.remove(work)
             return given
-        except StorageError:
+        except (StorageError, BudgetSpentError):
             raise
         except Exception as error:  # whatever it is, the person is told
             log.exception("work_not_continued", run=work.id, error=str(error))
@@ -162,10 +180,12 @@ class Continuing:
 
     async def _send(self, work: BotWork, answer: BotAnswer) -> None:
         """Sends an answer to the chat from which the work came. Whoever else sends it has the same key, and one of them does."""
+        await self._say(work, answer.text, f"{work.id}/reply")
+
+    async def _say(self, work: BotWork, text: str, key: str) -> None:
         if work.reply_to is None or self.messenger is None:
             return
         try:
-            bot = work.principal.bot or ""
-            await self.messenger.send(work.reply_to, answer.text, key=f"{work.id}/reply", sender=bot)
+            await self.messenger.send(work.reply_to, text, key=key, sender=work.principal.bot or "")
         except (ProviderError, RequestError) as error:
             log.error("work_not_sent", run=work.id, error=str(error))

@@ -116,6 +116,8 @@ class Answering:
                 await self._questions.forget(run)
             if entry is not None:
                 await self._outbox.deliver(station, entry)
+        except BudgetSpentError:  # what else continues runs tells the person, and goes on when the budget is renewed
+            await self._questions.forget(run)
         except RunNotFoundError:
             return  # something else continues the run, and sends its answer
         except ProviderError:
@@ -184,6 +186,8 @@ class Answering:
         except LimitExceededError:
             return sentences.too_long
         except BudgetSpentError as error:
+            if times:
+                raise
             log.warning("channel_budget_spent", channel=station.name, run_id=work.id, error=str(error))
             return sentences.budget_spent.format(hours=max(1, math.ceil(error.retry_after / 3_600)))
         except RequestError as error:
