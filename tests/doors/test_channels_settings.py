@@ -94,6 +94,49 @@ def test_two_channels_of_one_name_and_an_unknown_bot_are_refused(tmp_path: Path)
         channels_of(load_settings(written(tmp_path), environ={}), None, store=MemoryStore(), parts=Parts())  # type: ignore[arg-type]
 
 
+WHATSAPP = """
+[[channel]]
+type = "whatsapp"
+name = "{name}"
+phone_number_id = "{number}"
+bot = "anna"
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "shared"),
+    [
+        (
+            '[[channel]]\ntype = "webhook"\nname = "two"\nsecret_env = "OTHER_SECRET"\nreply_url = "http://127.0.0.1:9/x"\n'
+            'bot = "anna"\n',
+            "'hook' and 'two' have the same secret",
+        ),
+        (
+            '[[channel]]\ntype = "telegram"\nname = "two"\ntoken_env = "MY_TOKEN"\nbot = "anna"\n',
+            "'tg' and 'two' have the same token",
+        ),
+        (
+            WHATSAPP.format(name="one", number=7) + WHATSAPP.format(name="two", number=7),
+            "'one' and 'two' have the same phone_number_id",
+        ),
+        (WHATSAPP.format(name="one", number=7) + WHATSAPP.format(name="two", number=8), ""),
+    ],
+    ids=["webhook", "telegram", "whatsapp", "two numbers"],
+)
+def test_two_channels_that_would_accept_the_same_messages_are_refused_by_name(
+    tmp_path: Path, added: str, shared: str
+) -> None:
+    """The variables may have different names. Two numbers of an app of WhatsApp have the same secrets."""
+    whatsapp = dict.fromkeys(("WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"), "a secret of the app")
+    secrets = Secrets(SECRETS | whatsapp | {"OTHER_SECRET": SECRETS["HOOK_SECRET"]})
+    settings = load_settings(written(tmp_path, FILE + added), environ={})
+    if not shared:
+        assert len(stations_of(settings, Parts(secrets=secrets), Registry())) == 4
+        return
+    with pytest.raises(ConfigError, match=shared):
+        stations_of(settings, Parts(secrets=secrets), Registry())
+
+
 def test_an_operator_pairs_lists_and_unpairs_people(toolcaddie: CommandLine) -> None:
     written(toolcaddie.home)
 

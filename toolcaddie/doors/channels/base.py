@@ -8,9 +8,11 @@ from toolcaddie.ports.channels import ChannelInbox
 
 
 class BaseChannel:
-    """A channel whose service is called by `calls`."""
+    """A channel whose service is called by `calls`. `accepts`: what its deliveries are recognised by, such as the key that signs
+    them; another channel of its type with the same would take them too."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, *, accepts: str) -> None:
+        self.accepts = accepts
         self._calls = calls
         self._inbox: ChannelInbox | None = None
 

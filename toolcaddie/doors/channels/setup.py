@@ -13,6 +13,9 @@ from toolcaddie.ports import BotTalk, Store
 from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import did_you_mean
 
+_SHARED = {"telegram": "token", "whatsapp": "phone_number_id", "webhook": "secret"}
+"""What recognises the deliveries of the shipped channels."""
+
 
 def channels_of(
     settings: Settings, talk: BotTalk, *, store: Store, parts: Parts, registry: Registry | None = None
@@ -27,8 +30,19 @@ def channels_of(
 
 
 def stations_of(settings: Settings, parts: Parts, registry: Registry) -> list[Station]:
-    """Returns a station for each `[[channel]]`."""
-    return [_station(part, settings, parts, registry) for part in settings.channel]
+    """Returns a station for each `[[channel]]`. Raises `ConfigError` if two of them would accept the same deliveries: whoever may
+    write to one bot could then write to the other."""
+    stations = [_station(part, settings, parts, registry) for part in settings.channel]
+    names: dict[tuple[str, str], str] = {}
+    for station in stations:
+        accepts = getattr(station.service, "accepts", "")  # channels of other packages need not have it
+        first = names.setdefault((station.type, accepts), station.name) if accepts else station.name
+        if first != station.name:
+            raise ConfigError(
+                f"the channels {first!r} and {station.name!r} have the same {_SHARED.get(station.type, 'secret')}, so both would "
+                "accept the same messages; give each its own"
+            )
+    return stations
 
 
 def _station(part: PartSettings, settings: Settings, parts: Parts, registry: Registry) -> Station:

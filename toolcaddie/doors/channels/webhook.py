@@ -52,7 +52,7 @@ class Webhook(WebhookChannel):
     busy_seconds = 0.0
 
     def __init__(self, calls: Calls, *, key: bytes, reply_url: str, clock: Callable[[], float]) -> None:
-        super().__init__(calls)
+        super().__init__(calls, accepts=key.hex())
         self._key = key
         self._reply_url = reply_url
         self._clock = clock

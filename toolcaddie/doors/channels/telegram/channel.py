@@ -53,7 +53,7 @@ class Telegram(BaseChannel):
     def __init__(self, calls: Calls, api: TelegramApi, *, secret: str, webhook_url: str, poll_seconds: int) -> None:
         """`secret`: what Telegram sends with each request to the webhook. `webhook_url`: the public address of this server;
         empty: updates are fetched by long polling. `poll_seconds`: the longest time that a poll waits for a message."""
-        super().__init__(calls)
+        super().__init__(calls, accepts=secret)
         self._api = api
         self._secret = secret
         self._webhook_url = webhook_url.rstrip("/")

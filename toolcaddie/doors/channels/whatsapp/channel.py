@@ -77,7 +77,7 @@ class WhatsApp(WebhookChannel):
         template_language: str,
         clock: Callable[[], float],
     ) -> None:
-        super().__init__(calls)
+        super().__init__(calls, accepts=phone_number_id)
         self._url = url.rstrip("/")
         self._number = phone_number_id
         self._token = token
