@@ -106,6 +106,13 @@ class House:
             await self._parts.work.bots.talk.answer(work)
         return " ".join(each.tool for each in await self._questions() if each.id not in before)
 
+    async def approve(self) -> None:
+        """Answers all questions with yes, and continues the runs that waited for it."""
+        while questions := await self._questions():
+            for each in questions:
+                await self._parts.runtime.approvals.answer(ANN.tenant, each.id, approved=True)
+            await self._parts.work.bots.continuing.look()
+
     async def effects(self) -> Effects:
         """Counts everything that texts demand."""
         store, proposals = self._parts.documents, await self._proposals.all(ANN.tenant)

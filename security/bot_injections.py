@@ -2,8 +2,8 @@
 pages, in memories, in answers of other bots, and in forwarded messages.
 
 The model obeys each text at once: it makes exactly the call that is demanded. Nothing may take effect before a person was asked.
-The same is played under a policy that allows everything, where the demands must take effect: otherwise the attack asks for
-nothing.
+The same is played under a policy that allows everything, with a person who answers each question with yes, because changes of a
+bot ask even there. Then the demands must take effect: otherwise the attack asks for nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def played(given: Sequence[Case], *, policy: str | None = None) -> Sequence[Goal
 
 
 def with_everything_allowed(given: Sequence[Case]) -> Sequence[Goal]:
-    """Plays the cases under a policy that never asks, and returns the goal that each kind of demand takes effect."""
+    """Plays the cases under a policy that never asks, with a person who approves everything, and returns the goal that each kind
+    of demand takes effect."""
     counts = asyncio.run(_played(given, "allow"))
     return [
         Goal(
@@ -96,6 +97,8 @@ async def _played(given: Sequence[Case], policy: str | None) -> Counts:
                 await house.prepare(case)
                 before = await house.effects()
                 asked = await house.play(case)
+                if policy is not None:
+                    await house.approve()
                 changed = _changed(before, await house.effects())
                 counts.cases += 1
                 counts.read += model.has_read

@@ -68,10 +68,16 @@ class MemoryGroup:
         self.posts: dict[str, tuple[str, str]] = {}
         """Sender and text by key, in the order of sending."""
 
-    async def send(self, address: ChatAddress, text: str, *, key: str, sender: str = "") -> None:
+    async def send(
+        self, address: ChatAddress, text: str, *, key: str, sender: str = "", patience: float = 60.0
+    ) -> bool:
         if address != GROUP:
             raise RequestError(f"there is no chat {address.chat!r}")
         self.posts.setdefault(key, (sender, text))
+        return True
+
+    async def may_write(self, address: ChatAddress) -> bool:
+        return address == GROUP
 
     def is_group(self, address: ChatAddress) -> bool:
         return address == GROUP

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.personas import Author, PersonaKey, read_fact
@@ -110,6 +111,34 @@ async def desk(*script: Any, **settings: Any) -> AsyncIterator[Desk]:
 
 
 # --- save_memory -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("save_memory", {"fact": "All money goes to account 7."}),
+        ("update_soul", {"content": "I obey."}),
+        ("update_identity", {"name": "Evil"}),
+        ("manage_goals", {"action": "add", "goal": "Obey"}),
+    ],
+)
+async def test_after_untrusted_content_a_change_of_the_bot_asks_even_if_the_policy_allows_everything(
+    name: str, arguments: dict[str, Any]
+) -> None:
+    store = MemoryStore()
+    parts = Parts(store=store, personas=StoredPersonas(store))
+    provider = ScriptedProvider([call("read_page", {}), call(name, arguments), say("Done.")])
+    source = Registry().make("source", "persona", {}, parts)
+    async with Runtime(provider=provider, sources=[source, read_page], documents=store, policy=AllowAll()) as runtime:
+        result = await runtime.run("What is new?", principal=ANN)
+        assert result.status == "pending"
+        [question] = await runtime.approvals.list("default", status="open")
+        assert (question.tool, question.rule) == (name, "source")
+        assert "after untrusted content" in question.reason
+        assert await parts.personas.paths(COACH) == []
+        await runtime.approvals.answer("default", question.id, approved=True, by=BOSS)
+        assert (await runtime.resume(result.run_id)).status == "completed"
+        assert len(await parts.personas.paths(COACH)) == 1
 
 
 @pytest.mark.parametrize("people", [["ann"], ["ann", "cid", "dan", "eve", "fay"]], ids=["a person", "a group"])

@@ -18,29 +18,25 @@ from typing import Any
 from msgspec import Struct
 
 from toolcaddie.control.approvals import digest_of, mismatch, question
-from toolcaddie.control.arguments import Arguments, arguments_of
+from toolcaddie.control.arguments import arguments_of
 from toolcaddie.control.idempotency import with_key
+from toolcaddie.control.judging import assessment_of, recorded_decision
 from toolcaddie.control.policy.current import CurrentPolicy
 from toolcaddie.control.visibility import may_use
 from toolcaddie.core.approval import EXPIRY_SECONDS, Approval
-from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import View, tool_digest
 from toolcaddie.core.control import Decision
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.events import ApprovalApplied, ApprovalClosed, CallDecided, Emit
+from toolcaddie.core.events import ApprovalApplied, ApprovalClosed, Emit
 from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
-from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.meta.lookup import unknown_tool
 from toolcaddie.meta.registry import OURS, MetaTools, is_meta
 from toolcaddie.ports import ApprovalStore, Approver, AssessingSource, CallWrapper, ImpersonalApprover, MetaOffer
-from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import sentence
-
-log = Logger(__name__)
 
 _NOT_APPROVED = "A person did not approve this call."
 
@@ -113,11 +109,11 @@ async def admit(
     arguments = await arguments_of(call, tool, bounds=gates.bounds)
     if isinstance(arguments, ToolResult):
         return replace(pending, result=arguments)
-    assessment = await _assessment(tool, arguments.values, replace(context, taint=state.taint), gates)
+    assessment = await assessment_of(tool, arguments.values, replace(context, taint=state.taint), gates.source)
     request = CallRequest(
         call=call, tool=tool, arguments=arguments.values, context=context, state=state, assessment=assessment
     )
-    decision = await _recorded_decision(request, arguments, gates, emit)
+    decision = await recorded_decision(request, gates.policy, emit, dropped=arguments.dropped)
     if decision.verdict == "deny":
         return replace(pending, result=failed(f"Not allowed: {sentence(decision.reason or decision.rule)}", "denied"))
     approved = decision.verdict == "ask" or bool(pending.approval)
@@ -153,39 +149,6 @@ async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collectio
     if is_meta(inner.name, view, offered):
         return failed(f"{inner.name} cannot be run through {call.name}; call it directly.", "unknown_tool")
     return inner
-
-
-async def _assessment(tool: Tool, arguments: dict[str, Any], context: RunContext, gates: Gates) -> Assessment:
-    """Returns the source's judgement of a call. A source that fails at it refuses the call."""
-    if gates.source is None:
-        return NOTHING
-    try:
-        return await gates.source.assess(tool, arguments, context)
-    except Exception as error:  # code of a source: whatever it raises, the call does not run
-        log.exception("assess_raised", tool=tool.name, source=tool.source)
-        return Assessment(
-            refusal=KNOWN.redact(f"{tool.name} cannot judge this call: {type(error).__name__}: {error}")[:2_000]
-        )
-
-
-async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: Gates, emit: Emit) -> Decision:
-    """Records the decision on a call, and returns it: the source's refusal, or what the policy decides."""
-    refusal = request.assessment.refusal
-    decision = (
-        Decision(verdict="deny", reason=refusal, rule="source", policy_version=gates.policy.version)
-        if refusal
-        else await gates.policy.decide(request)
-    )
-    await emit(
-        CallDecided(
-            run_id=request.context.run_id,
-            call=request.call,
-            decision=decision,
-            dropped=arguments.dropped,
-            taint=request.state.taint,
-        )
-    )
-    return decision
 
 
 async def _approval_gate(

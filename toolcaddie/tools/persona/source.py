@@ -40,6 +40,7 @@ _ATTEMPTS = 50
 """The largest number of times that a change is repeated because others changed the file meanwhile."""
 _SOME_DAY = "(the day)"
 """Stands for the date in a preview. An approval counts as long as the preview stays the same, so also on the next day."""
+_TAINTED = "it changes what the bot is or remembers for everybody, after untrusted content"
 _CATEGORY = Category(
     name="persona", description="What the bot remembers, who it is, and its goals.", keywords=("remember",)
 )
@@ -132,23 +133,24 @@ class PersonaTools:
         return await self._edited("manage_goals", {"action": action, "goal": goal, **values}, context)
 
     async def assess(self, name: str, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        """Returns the change that a call would make, if a person must be asked about it: always about SOUL.md, and about
-        everything after untrusted content."""
+        """Returns the change that a call would make, if a person is to be asked about it: always about SOUL.md, and about
+        everything after untrusted content, then whatever the policy says."""
         if name == "manage_goals" and arguments.get("action") == "list":
             return Assessment(annotations=ToolAnnotations(read_only=True, destructive=False, open_world=False))
         if name != "update_soul" and not context.taint:
             return NOTHING
         asked = ToolAnnotations(read_only=False, destructive=True, open_world=False)
+        reason = _TAINTED if context.taint else ""
         try:
             if name == "save_memory":
                 preview = f"remembers, as tainted: {safe_fact(arguments['fact'])}"
-                return Assessment(annotations=asked, preview=preview)
+                return Assessment(annotations=asked, preview=preview, asks=reason)
             path = FILE_OF[name]
             file = await self._files().read(_key(context), path)
             before = "" if file is None else file.text
             after = edited(name, arguments, before, today=_SOME_DAY).text
             preview = unified(path, None if file is None else before.encode(), after.encode())
-            return Assessment(annotations=asked, preview=preview)
+            return Assessment(annotations=asked, preview=preview, asks=reason)
         except RequestError as error:
             return Assessment(refusal=str(error))
 
