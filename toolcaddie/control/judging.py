@@ -53,10 +53,10 @@ async def recorded_decision(
 
 async def _decision(request: CallRequest, policy: CurrentPolicy) -> Decision:
     """Returns the source's refusal, or what the policy decides; an `allow` becomes `ask` if the source wants a person asked."""
-    refusal, asks = request.assessment.refusal, request.assessment.asks
+    refusal, question = request.assessment.refusal, request.assessment.question
     if refusal:
         return Decision(verdict="deny", reason=refusal, rule="source", policy_version=policy.version)
     decision = await policy.decide(request)
-    if asks and decision.verdict == "allow":
-        return replace(decision, verdict="ask", reason=asks, rule="source")
+    if question and decision.verdict == "allow":
+        return replace(decision, verdict="ask", reason=question, rule="source")
     return decision

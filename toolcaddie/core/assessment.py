@@ -17,7 +17,7 @@ class Assessment:
     preview: str = ""
     """What the call would do, such as the diff of an edit. A person who is asked about the call sees it. An approval counts only
     as long as the preview stays the same."""
-    asks: str = ""
+    question: str = ""
     """The reason why a person must be asked about the call, also where the policy would allow it. Empty: the policy decides."""
     refusal: str = ""
     """The reason why the source will not run the call, whatever a person says. Empty: it will."""

@@ -144,13 +144,13 @@ class PersonaTools:
         try:
             if name == "save_memory":
                 preview = f"remembers, as tainted: {safe_fact(arguments['fact'])}"
-                return Assessment(annotations=asked, preview=preview, asks=reason)
+                return Assessment(annotations=asked, preview=preview, question=reason)
             path = FILE_OF[name]
             file = await self._files().read(_key(context), path)
             before = "" if file is None else file.text
             after = edited(name, arguments, before, today=_SOME_DAY).text
             preview = unified(path, None if file is None else before.encode(), after.encode())
-            return Assessment(annotations=asked, preview=preview, asks=reason)
+            return Assessment(annotations=asked, preview=preview, question=reason)
         except RequestError as error:
             return Assessment(refusal=str(error))
 
