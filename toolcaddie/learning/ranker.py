@@ -101,6 +101,8 @@ _MOST_READERS = 32
 """The largest number of callers for which counts and samples are cached."""
 _GONE = -1
 """Position of a tool that the catalog no longer has."""
+_ROUNDING = 1e-6
+"""A difference of two cosines up to which they are equal: processors round sums of products differently."""
 _BACKGROUND = 500
 """The number of past requests on which the cosine of unrelated requests is measured."""
 
@@ -356,7 +358,8 @@ class Learned:
             cosines = np.concatenate([cosines, past.tail_vectors.cosines(new, vector)])
         if has_vector:
             unrelated = _unrelated(background @ vector)
-            by_meaning = np.clip((cosines - unrelated) / (1 - unrelated), 0.0, 1.0)
+            above = cosines - unrelated
+            by_meaning = np.clip(np.where(above > _ROUNDING, above, 0.0) / (1 - unrelated), 0.0, 1.0)
             likeness = np.where(cosines == 0, likeness, (likeness + by_meaning) / 2).astype(np.float32)
         return entries, likeness
 

@@ -34,9 +34,9 @@ _COMMANDS = {
     "persona": (f"{_PACKAGE}.persona", "Read, compare, put back, export and forget what a bot has stored."),
     "channels": (
         f"{_PACKAGE}.channels",
-        "List the channels, let people talk to a bot, and check the settings of a channel.",
+        "List the channels, let people talk to a bot, and check a channel.",
     ),
-    "jobs": (f"{_PACKAGE}.jobs", "List, run, pause and remove what bots do at set times."),
+    "jobs": (f"{_PACKAGE}.jobs", "List, run, pause and remove the jobs that bots do at set times."),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (
@@ -45,7 +45,7 @@ _COMMANDS = {
     ),
     "usage": (f"{_PACKAGE}.key_limits", "Show how much the clients of the gateway have used."),
     "sandbox": (f"{_PACKAGE}.sandbox", "Show whether this machine holds the sandbox, and run a command in it."),
-    "bots": (f"{_PACKAGE}.bots", "List the bots of the settings, show one of them, and add one."),
+    "bots": (f"{_PACKAGE}.bots", "List the bots of the settings, show one, and add one."),
     "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),
