@@ -14,7 +14,7 @@ from toolcaddie.core.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.guards.net import read_capped
+from toolcaddie.guards.net import connection_reason, read_capped
 
 _SECONDS = 20.0
 _CONNECT_SECONDS = 10.0
@@ -46,8 +46,8 @@ class Calls:
         except OutboundError:
             raise OutboundError(f"{self._service} sent more than {most:,} bytes, or redirected elsewhere") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            at = f" at {error.host}" if isinstance(error, aiohttp.ClientConnectorError) else ""
-            raise ProviderUnavailableError(f"{self._service} cannot be reached{at}: {type(error).__name__}") from None
+            reason = connection_reason(error) or type(error).__name__
+            raise ProviderUnavailableError(f"{self._service} cannot be reached: {reason}") from None
 
     def refusal(self, status: int, reason: str, retry_after: float | None = None) -> ProviderError:
         """Returns the error for a response with this status."""

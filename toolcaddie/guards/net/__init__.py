@@ -11,7 +11,14 @@ reads answers up to a limit, `operator.py` and `guarded.py` are the two clients.
 
 from toolcaddie.guards.net.addresses import why_not_public
 from toolcaddie.guards.net.bodies import read_capped, read_decoded
-from toolcaddie.guards.net.guarded import AddressInfo, Fetched, GuardedClient, OpenSocket, guarded_client
+from toolcaddie.guards.net.guarded import (
+    AddressInfo,
+    Fetched,
+    GuardedClient,
+    OpenSocket,
+    connection_reason,
+    guarded_client,
+)
 from toolcaddie.guards.net.operator import CONNECT_SECONDS, MEGABYTE, USER_AGENT, operator_client
 from toolcaddie.guards.net.reach import ANYWHERE_PUBLIC, Host, HostPort, Reach, host_matches
 from toolcaddie.guards.net.turns import turn
@@ -30,6 +37,7 @@ __all__ = [
     "OpenSocket",
     "Reach",
     "checked_url",
+    "connection_reason",
     "guarded_client",
     "host_matches",
     "operator_client",

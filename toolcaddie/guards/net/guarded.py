@@ -210,13 +210,19 @@ def _never_connected(error: BaseException | None) -> bool:
 
 def _plain_reason(error: Exception) -> str:
     """Returns the reason of a failure in words for a reader who does not know aiohttp."""
+    return connection_reason(error) or str(error)[:1_000] or type(error).__name__
+
+
+def connection_reason(error: Exception) -> str:
+    """Returns the reason why no server was reached, in words for a reader who does not know aiohttp; of an address, they have at
+    most host and port. Empty: a server was reached."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"the name {error.host} cannot be looked up: {error.os_error.strerror or error.os_error}"
-    if _never_connected(error) and isinstance(error, aiohttp.ClientConnectorError):
-        if error.os_error.errno == errno.ECONNREFUSED:
-            return f"nothing answers at port {error.port} of {error.host}"
-        return _ERROR_NUMBER.sub("", str(error.os_error))[:1_000]
-    return str(error)[:1_000] or type(error).__name__
+    if not _never_connected(error) or not isinstance(error, aiohttp.ClientConnectorError):
+        return ""
+    if error.os_error.errno == errno.ECONNREFUSED:
+        return f"nothing answers at port {error.port} of {error.host}"
+    return _ERROR_NUMBER.sub("", str(error.os_error))[:1_000]
 
 
 def guarded_client(
