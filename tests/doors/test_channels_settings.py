@@ -167,5 +167,18 @@ def test_test_asks_the_service_for_its_bot(toolcaddie: CommandLine, monkeypatch:
     assert "there is no channel 'tgg'" in toolcaddie("channels", "test", "tgg").stderr
 
 
+def test_a_service_that_cannot_be_reached_is_named_without_its_address(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "123456:a-token-that-nobody-may-read")
+    (toolcaddie.home / "toolcaddie.toml").write_text(
+        '[bots.assistant]\n[[channel]]\ntype = "telegram"\nname = "tg"\nbot = "assistant"\ntoken_env = "MY_TOKEN"\n'
+        'url = "http://127.0.0.1:9"\n'
+    )
+    error = toolcaddie("channels", "test", "tg").stderr
+    assert "Telegram cannot be reached: nothing answers at port 9 of 127.0.0.1" in error
+    assert "123456" not in error
+
+
 def test_without_channels_the_list_says_how_to_add_one(toolcaddie: CommandLine) -> None:
     assert "[[channel]]" in toolcaddie("channels", "list").stderr
