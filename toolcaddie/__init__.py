@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from toolcaddie.core.presets import PRESETS, Preset, SelectionSettings
     from toolcaddie.core.run import Limits, RunContext, RunRequest, RunResult
     from toolcaddie.core.selection import Budget, Selection
-    from toolcaddie.core.tool import Tool, ToolAnnotations, ToolCall, ToolResult
+    from toolcaddie.core.tool import Finish, Tool, ToolAnnotations, ToolCall, ToolResult
     from toolcaddie.picker import Picker
     from toolcaddie.providers.openai_chat import OpenAIChat
     from toolcaddie.runtime import Runtime
@@ -38,6 +38,7 @@ _HOMES = {
     "Category": "toolcaddie.core.catalog",
     "Database": "toolcaddie.storage.database",
     "Decision": "toolcaddie.core.control",
+    "Finish": "toolcaddie.core.tool",
     "FunctionSource": "toolcaddie.sources.functions",
     "Image": "toolcaddie.core.content",
     "Limits": "toolcaddie.core.run",
@@ -77,6 +78,7 @@ __all__ = [
     "Category",
     "Database",
     "Decision",
+    "Finish",
     "FunctionSource",
     "Image",
     "Limits",

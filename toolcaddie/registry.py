@@ -86,6 +86,15 @@ SOCKETS: Mapping[str, Socket] = {
             makes="Sandbox",
             members=("name", "holds", "run", "start", "facts", "close"),
         ),
+        Socket(
+            name="state",
+            group="toolcaddie.states",
+            makes="StatePlugin",
+            members=(
+                *("name", "description", "attributes", "may_lock_out"),
+                *("query", "planned", "effects", "question", "apply", "back_ends", "close"),
+            ),
+        ),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
         Socket(name="search", group="toolcaddie.searches", makes="SearchProvider", members=("name", "search", "close")),
         Socket(

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 _PATIENCE = 3.0
 """Seconds after which a person presses Ctrl-C again."""
@@ -50,12 +50,17 @@ def _with_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@contextmanager
-def terminal(*words: str) -> Iterator[Terminal]:
+def terminal(*words: str) -> AbstractContextManager[Terminal]:
     """Starts `toolcaddie WORDS` on a terminal, and ends it."""
+    return python("-m", "toolcaddie", *words)
+
+
+@contextmanager
+def python(*words: str) -> Iterator[Terminal]:
+    """Starts `python WORDS` on a terminal, and ends it."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "toolcaddie", *words],
+        [sys.executable, *words],
         env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
         stdin=theirs,
         stdout=theirs,

@@ -14,7 +14,7 @@ from tests.doors.wire_clients import client_of
 from toolcaddie.control.policy.cedar import CedarPolicy, Restrictions
 from toolcaddie.core.control import Principal
 from toolcaddie.sources.functions import tool
-from toolcaddie.testing import ScriptedUpstream, call, say
+from toolcaddie.testing import ScriptedUpstream, call, calls, say
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +79,41 @@ async def test_the_next_message_after_the_answer_continues_the_run(
         assert "delete_client" in texts[-2]
         assert texts[-1] == ("deleted John" if approved else "A person did not approve this call.")
         assert _texts(upstream, 2)[: len(texts)] == texts
+    assert deleted == (["John"] if approved else [])
+
+
+@doors
+@pytest.mark.parametrize("approved", [True, None], ids=["approved", "not answered"])
+async def test_calls_before_the_one_that_waits_are_sent_once_with_their_results(
+    tmp_path: Path, door: str, approved: bool | None
+) -> None:
+    deleted: list[str] = []
+
+    @tool(read_only=True)
+    def look(at: str) -> str:
+        """Look at a client."""
+        return f"saw {at}"
+
+    waiting = calls(("look", {"at": "Jim"}), ("delete_client", {"name": "John"}))
+    script = [call("look", {"at": "Ann"}), waiting, say("As you wish."), say("Bye.")]
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[_deleting(deleted), look]) as served,
+        client_of(door, served.base_url) as client,
+    ):
+        history = client.user("look at Ann and Jim, delete John")
+        paused = await client.ask(history, ())
+        (approval,) = await served.runtime.approvals.list("default", status="open")
+        if approved is not None:
+            await served.runtime.approvals.answer("default", approval.id, approved=approved, by=BOSS)
+        for text, expected in (("go on", "As you wish."), ("bye", "Bye.")):
+            history += [*_assistant(client, paused.text), *client.user(text)]
+            paused = await client.ask(history, ())
+            assert paused.text == expected
+        assert not upstream.refusals
+        for number in (2, 3):
+            texts = _texts(upstream, number)
+            assert [texts.count(f"saw {name}") for name in ("Ann", "Jim")] == [1, 1]
     assert deleted == (["John"] if approved else [])
 
 

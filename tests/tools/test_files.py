@@ -274,6 +274,11 @@ async def test_files_that_git_runs_are_read_and_not_written(tmp_path: Path, trus
 # --- questions ---------------------------------------------------------------------------------------------------------
 
 
+def difference(preview: str) -> str:
+    """Returns a preview without the effects that stand before the difference."""
+    return re.sub(r"\Aeffect: .*\n\n", "", preview)
+
+
 async def test_a_question_before_an_edit_shows_the_difference_and_counts_while_the_file_stays_the_same(
     tmp_path: Path,
 ) -> None:
@@ -283,7 +288,7 @@ async def test_a_question_before_an_edit_shows_the_difference_and_counts_while_t
     async with runtime(tmp_path, call("file_edit", arguments, call_id="c1"), say("done"), say("done")) as made:
         paused = await made.run("edit it", principal=ANN)
         [approval] = await made.approvals.list("house", status="open")
-        assert re.sub(r"sha256 \w+", "sha256", approval.preview).splitlines() == [
+        assert re.sub(r"sha256 \w+", "sha256", difference(approval.preview)).splitlines() == [
             "--- a.txt (14 bytes, sha256)",
             "+++ a.txt (12 bytes, sha256)",
             "@@ -1,3 +1,3 @@",
@@ -309,7 +314,7 @@ async def test_a_question_before_a_write_shows_what_is_replaced_and_what_is_new(
         await write(made, "old.txt", "a\nc\n")
         await write(made, "old.txt", "c\n", append=True)
         await write(made, "new.txt", "hello")
-        previews = [each.preview.splitlines()[2:] for each in await made.approvals.list("house")]
+        previews = [difference(each.preview).splitlines()[2:] for each in await made.approvals.list("house")]
     assert sorted(previews) == sorted(
         [
             ["@@ -1,2 +1,2 @@", " a", "-b", "+c"],
@@ -324,7 +329,7 @@ async def test_a_long_difference_is_cut_and_still_belongs_to_this_change_only(tm
     async with runtime(tmp_path) as made:
         for last in ("x", "y"):
             await write(made, "long.txt", "\n".join(map(str, range(20_000))) + last)
-        first, second = (each.preview for each in await made.approvals.list("house"))
+        first, second = (difference(each.preview) for each in await made.approvals.list("house"))
     assert first != second
     assert first.splitlines()[3:] == second.splitlines()[3:]
     assert re.search(r"\.\.\. 19,\d\d\d more lines of the difference are not shown$", first)
@@ -356,7 +361,7 @@ async def test_a_file_that_is_too_large_to_compare_is_named_with_its_size(tmp_pa
     async with runtime(tmp_path, max_file_size_bytes=100) as made:
         await write(made, "big.txt", "small")
         [approval] = await made.approvals.list("house")
-    assert approval.preview.startswith("replaces big.txt, a file of 1,000 bytes, last changed at ")
+    assert difference(approval.preview).startswith("replaces big.txt, a file of 1,000 bytes, last changed at ")
 
 
 # --- settings ----------------------------------------------------------------------------------------------------------

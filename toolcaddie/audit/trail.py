@@ -340,7 +340,7 @@ def _meta_called(event: MetaCalled) -> Data:
 
 def _call_decided(event: CallDecided) -> Data:
     """Data of the policy's decision about a call. `dropped`: arguments from the model that only the application may set. `taint`:
-    tools whose untrusted results the model had read."""
+    tools whose untrusted results the model had read. `effects`: what the call would do to the world."""
     decision = event.decision
     return {
         **_call(event.call),
@@ -350,6 +350,7 @@ def _call_decided(event: CallDecided) -> Data:
         "policy_version": _text(decision.policy_version),
         **({"dropped": [_text(name) for name in event.dropped[:_NAMES]]} if event.dropped else {}),
         **({"taint": [_text(name) for name in event.taint[:_NAMES]]} if event.taint else {}),
+        **({"effects": [_text(effect) for effect in event.effects[:_NAMES]]} if event.effects else {}),
     }
 
 
@@ -438,6 +439,7 @@ def _run_finished(event: RunFinished) -> Data:
     return {
         "status": result.status,
         "text": _text(result.text),
+        **({"ending": result.ending} if result.ending else {}),
         "provider": result.provider,
         "client_calls": [_call(call) for call in result.client_calls],
         **_state(result.state),

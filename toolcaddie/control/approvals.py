@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.approval import Approval, ApprovalStatus
+from toolcaddie.core.assessment import Assessment
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import RequestError
@@ -28,6 +29,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import ApprovalStore, Store
 from toolcaddie.util.replacing import replace
+from toolcaddie.util.text import visible_line
 
 _KIND = "approval"
 _EQUAL = "approval-equal"
@@ -50,7 +52,8 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         policy_version=decision.policy_version,
         principal=request.context.principal,
         subject=_subject(request),
-        preview=request.assessment.preview,
+        preview=_preview(request.assessment),
+        effects=request.assessment.effects,
         restrictions_kept=True,
         reason=decision.reason,
         rule=decision.rule,
@@ -58,6 +61,12 @@ def question(request: CallRequest, decision: Decision, *, now: float, expiry: fl
         created=now,
         expires=now + expiry,
     )
+
+
+def _preview(assessment: Assessment) -> str:
+    """Returns what a person is shown of a call: its effects, one in a line, and then the preview by its source."""
+    effects = "\n".join(f"effect: {visible_line(effect)}" for effect in assessment.effects)
+    return "\n\n".join(filter(None, (effects, assessment.preview)))
 
 
 def _subject(request: CallRequest) -> Tool:
@@ -85,8 +94,9 @@ def _subject(request: CallRequest) -> Tool:
 
 
 def digest_of(request: CallRequest) -> str:
-    """Returns a digest of the tool, its exact arguments, without injected ones, which the model does not choose, and the preview
-    of the call. The tool is its definition and what runs it, so that another tool of the same name is not meant."""
+    """Returns a digest of the tool, its exact arguments, without injected ones, which the model does not choose, and what the
+    source says of the call: preview, effects and question. The tool is its definition and what runs it, so that another tool of
+    the same name is not meant."""
     tool, annotations = request.judged_tool, request.judged_tool.annotations
     definition = [
         tool.name,
@@ -99,15 +109,18 @@ def digest_of(request: CallRequest) -> str:
         tool.backing,
         [annotations.read_only, annotations.destructive, annotations.idempotent, annotations.open_world],
     ]
-    preview = [request.assessment.preview] if request.assessment.preview else []
-    return hashlib.sha256(canonical_json([definition, request.arguments, *preview])).hexdigest()
+    assessment = request.assessment
+    preview = [assessment.preview] if assessment.preview else []
+    judged = [{"effects": assessment.effects, "question": assessment.question}]
+    said = judged if assessment.effects or assessment.question else []
+    return hashlib.sha256(canonical_json([definition, request.arguments, *preview, *said])).hexdigest()
 
 
 class StoredApprovals:
     """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without `emit`, none is recorded.
 
-    `redact` removes secrets from the arguments, reasons and previews that are stored; the digest is that of the exact arguments
-    and preview."""
+    `redact` removes secrets from the arguments, reasons, previews and effects that are stored; the digest is that of the exact
+    ones."""
 
     def __init__(
         self,
@@ -128,6 +141,7 @@ class StoredApprovals:
             arguments=self._redact(approval.arguments),
             reason=self._redact(approval.reason),
             preview=self._redact(approval.preview),
+            effects=tuple(map(self._redact, approval.effects)),
         )
         value = msgspec.json.encode(shown)
         if not await self._store.compare_and_set(

@@ -38,6 +38,8 @@ class Approval(Struct, frozen=True, kw_only=True):
     Toolcaddie."""
     preview: str = ""
     """What the call would do, by the tool's source, such as the diff of an edit. Empty: the source does not say."""
+    effects: tuple[str, ...] = ()
+    """The effects of the call on the world (`Assessment.effects`)."""
     restrictions_kept: bool = False
     """True: `subject` has the roles and the scope of the tool. False: the question is from an older version of Toolcaddie."""
     reason: str = ""

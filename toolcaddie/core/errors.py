@@ -17,6 +17,7 @@ ToolcaddieError
 │   └── StorageError         the database could not be read or written
 ├── InterpreterError         the interpreter of programs could not be started or broke
 ├── SandboxError             the sandbox cannot run a command on this machine, or broke
+├── HostError                a part of the machine, such as systemd, is missing, refused or failed
 ├── OutboundError            an outgoing request was refused by `guards.net` (address, redirect, size) or failed
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
@@ -149,6 +150,10 @@ class InterpreterError(ToolcaddieError):
 
 class SandboxError(ToolcaddieError):
     """A sandbox cannot start a command, or broke down. The command does not run with less protection instead."""
+
+
+class HostError(ToolcaddieError):
+    """A part of the machine, such as systemd or its firewall, is missing, has refused a request or has failed."""
 
 
 class OutboundError(ToolcaddieError):

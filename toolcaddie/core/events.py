@@ -15,7 +15,7 @@ from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import Attempt, CallDelta, Message
 from toolcaddie.core.run import RunResult, RunState
 from toolcaddie.core.selection import Classification, Selection
-from toolcaddie.core.tool import JsonObject, ToolCall, ToolResult
+from toolcaddie.core.tool import Ending, JsonObject, ToolCall, ToolResult
 from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName
 
@@ -66,13 +66,15 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
 
 class TextDelta(Struct, frozen=True, kw_only=True):
     """A piece of the answer, live; not stored in the trail. `raw`: the provider's chunk of chat completions. `event`: the
-    provider's event of another wire (API format), which `wire` names."""
+    provider's event of another wire (API format), which `wire` names. `ending`: the kind of the text, if a tool ended the run
+    with it."""
 
     run_id: str
     text: str
     raw: JsonObject | None = None
     event: bytes = b""
     wire: WireName | None = None
+    ending: Ending | Literal[""] = ""
 
 
 class ClientCallDelta(Struct, frozen=True, kw_only=True):
@@ -117,6 +119,8 @@ class CallDecided(Struct, frozen=True, kw_only=True):
     """Arguments from the model that only the application may inject."""
     taint: tuple[str, ...] = ()
     """Tools whose untrusted results the model had read."""
+    effects: tuple[str, ...] = ()
+    """The effects of the call on the world, by the tool's source (`Assessment.effects`)."""
 
 
 class ApprovalClosed(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
 from toolcaddie.core.message import Message, RawBody
 from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
-from toolcaddie.core.tool import Tool, ToolCall, ToolResult
+from toolcaddie.core.tool import Ending, Tool, ToolCall, ToolResult
 from toolcaddie.core.usage import Usage
 from toolcaddie.core.vocabulary import WireName
 
@@ -296,6 +296,9 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     closing: bool = False
     """True: the next model call is the last one and has no tools."""
     text: str = ""
+    ending: Ending | Literal[""] = ""
+    """The kind of `text`, if a tool ended the run with it: `respond` gives `answer`, a tool with `Tool.ends_run` any. Empty: no
+    tool ended the run."""
     finish_reason: str = ""
     model: str = ""
     provider: str = ""
@@ -326,6 +329,12 @@ class RunResult:
     @property
     def usage(self) -> Usage:
         return self.state.usage
+
+    @property
+    def ending(self) -> Ending | Literal[""]:
+        """The kind of `text`, if a tool ended the run with it: an answer, a question to the user, or a refusal. Empty: no tool
+        ended the run, so `text` is the model's answer in its own words."""
+        return self.state.ending
 
     @property
     def messages(self) -> tuple[Message, ...]:

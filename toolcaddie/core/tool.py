@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -46,6 +46,8 @@ class Tool:
     """True: the tool is sent with every request, and `max_tools` does not count it."""
     concurrent: bool = False
     """True: the tool may run beside other calls of the same answer although it is not read-only."""
+    ends_run: bool = False
+    """True: a result of the tool may have the effect `Finish`, which ends the run."""
     polling: bool = False
     """True: the tool is meant to be called repeatedly, so repeated calls do not mean that the model is stuck."""
     idempotency_key: str | None = None
@@ -114,10 +116,20 @@ class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
     """True: these tools replace all delivered tools, because the slots reserved for additions are used up."""
 
 
+Ending = Literal["answer", "question", "refusal"]
+"""The kind of text with which a run ends: an answer, a question to the user, or the statement that the task cannot be done."""
+
+
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """Effect of a meta tool: the run ends with this text."""
+    """Effect of a meta tool, or of a tool with `Tool.ends_run`: the run ends with this text."""
 
     text: str
+    ending: Ending = "answer"
+
+    @property
+    def is_valid(self) -> bool:
+        """True unless a source put something else into the fields, which are not checked when an effect is made."""
+        return isinstance(self.text, str) and self.ending in get_args(Ending)
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True, tag="taint"):
@@ -167,7 +179,8 @@ class ToolResult:
     structured: Any = None
     """The value, JSON-compatible, for callers that do not want to parse `content`."""
     effect: Effect | None = None
-    """Effect on the run; ignored unless it comes from a meta tool of the engine."""
+    """Effect on the run. It counts from a meta tool of the engine; of another tool, only `Finish` counts, and only from a tool
+    with `Tool.ends_run`."""
     held: str | None = None
     """Handle with which the meta tool `read_result` reads the whole of a truncated result; None: it is not truncated."""
     cached: bool = False

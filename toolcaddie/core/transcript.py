@@ -7,11 +7,15 @@ conversation with that answer, and the next request finds it there.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+
+import msgspec
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.core.run import PendingCall, RunResult, Transcript
-from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.tool import JsonObject, ToolCall
 
 BETWEEN_ROUNDS = "\n\n"
 """Separator of the texts of two model calls."""
@@ -48,6 +52,16 @@ def next_name(transcript: Transcript, result: RunResult) -> str:
     return transcript.name or extended(transcript.digest, visible_answer(result))
 
 
+def without_calls(messages: Sequence[Message], again: Message) -> tuple[Message, ...]:
+    """Returns the messages without the last calls in them and their results, if `again`, which follows later, makes these calls
+    too: it waited for a person with some of its calls while others had a result."""
+    at = next((number for number in reversed(range(len(messages))) if messages[number].tool_calls), None)
+    if at is None or not all(call in again.tool_calls for call in messages[at].tool_calls):
+        return tuple(messages)
+    ids = {call.id for call in messages[at].tool_calls}
+    return (*messages[:at], *(message for message in messages[at + 1 :] if message.tool_call_id not in ids))
+
+
 def visible_answer(result: RunResult, *, native: tuple[JsonObject, ...] = (), author: str = "") -> Message:
     """Returns the answer in the form in which the client will send it back. `native`, `author`: as in `Message`."""
     return Message(
@@ -82,5 +96,21 @@ def approval_text(result: RunResult) -> str:
 
 
 def _waiting_call(item: PendingCall) -> str:
-    reason = item.decision.reason if item.decision else ""
-    return f"{item.call.name} ({reason})" if reason else item.call.name
+    reason, name = item.decision.reason if item.decision else "", _tool_name(item.call)
+    return f"{name} ({reason})" if reason else name
+
+
+def _tool_name(call: ToolCall) -> str:
+    """Returns the name of the tool that a call runs, also if it runs it through `execute_tool`."""
+    if call.name != EXECUTE_TOOL:
+        return call.name
+    try:
+        return msgspec.json.decode(call.arguments, type=_Executed).tool_name
+    except msgspec.DecodeError:
+        return call.name
+
+
+class _Executed(msgspec.Struct):
+    """The arguments of `execute_tool`, as far as they are read here."""
+
+    tool_name: str

@@ -4,20 +4,27 @@ never changes; each function returns a new one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import PendingCall, RunState
-from toolcaddie.core.tool import Finish
+from toolcaddie.core.tool import Ending, Finish
 from toolcaddie.engine.reveal import result_message
 
 
-def completed(state: RunState, message: Message) -> RunState:
-    """Returns the state of a run that ends with this message as its answer."""
+def completed(state: RunState, message: Message, *, ending: Ending | Literal[""] = "") -> RunState:
+    """Returns the state of a run that ends with this message as its answer. `ending`: its kind, if a tool gave it."""
     return replace(
-        state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
+        state,
+        status="completed",
+        text=message.text,
+        ending=ending,
+        messages=(*state.messages, message),
+        pending=(),
+        repeats=(),
     )
 
 
@@ -25,7 +32,8 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     """Enters the results of a batch of calls into a run; no other function does.
 
     With all results, they become messages in call order and the next round follows. If a call waits for a person, the run
-    is paused. If a call is the caller's own, the run ends with it, and finished calls stay in `pending`.
+    is paused. If a call is the caller's own, the run ends with it, and finished calls stay in `pending`. If a result ends the
+    run, the others are entered first; of several such results, the first counts.
     """
     if any(item.waiting == "approval" for item in outcomes):
         return replace(state, status="pending", pending=tuple(outcomes))
@@ -41,7 +49,9 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     finish = next(
         (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None
     )
-    return state if finish is None else completed(state, Message(role="assistant", content=finish.text))
+    if finish is None:
+        return state
+    return completed(state, Message(role="assistant", content=finish.text), ending=finish.ending)
 
 
 def _ended_by_call(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:

@@ -39,8 +39,8 @@ async def run_calls(run: Run, step: Step) -> Step:
     state, outcomes = _with_repeats(run, state, own, outcomes)
     state = apply(state, outcomes)
     await run.record.store(state)
-    if state.status == "completed" and run.live:  # a meta tool gave the answer, so no provider has streamed it
-        await run.emit(TextDelta(run_id=state.run_id, text=state.text))
+    if state.status == "completed" and run.live:  # a tool gave the answer, so no provider has streamed it
+        await run.emit(TextDelta(run_id=state.run_id, text=state.text, ending=state.ending))
     return replace(step, state=state, planned=answers.planned)
 
 

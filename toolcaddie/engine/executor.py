@@ -19,7 +19,7 @@ from toolcaddie.control.admission import Admitted, changed_tool
 from toolcaddie.core.catalog import tool_digest
 from toolcaddie.core.events import CallFinished, CallProgressed, Emit
 from toolcaddie.core.run import Limits, RunContext
-from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.core.tool import Finish, Tool, ToolCall, ToolResult, failed
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import CallNext, Invocation, Middleware, ToolSource
 from toolcaddie.util.log import Logger
@@ -55,8 +55,7 @@ class Executor:
             )
         finally:
             progress.over = True
-        if result.effect is not None:  # only the engine's own meta tools may change a run
-            result = dataclasses.replace(result, effect=None)
+        result = _with_permitted_effect(result, tool)
         seconds = time.perf_counter() - started
         await emit(
             CallFinished(
@@ -81,6 +80,19 @@ class Executor:
         except Exception as error:  # a source may raise anything; the model gets a result, the log the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
             return failed(KNOWN.redact(f"{invocation.tool.name} failed: {type(error).__name__}: {error}")[:2000])
+
+
+def _with_permitted_effect(result: ToolResult, tool: Tool) -> ToolResult:
+    """Returns the result without an effect that the tool may not have: only the engine's own meta tools may change a run, and a
+    tool with `ends_run` may end it with a successful result."""
+    if result.effect is None:
+        return result
+    if result.is_error or not tool.ends_run or not isinstance(result.effect, Finish):
+        return dataclasses.replace(result, effect=None)
+    if result.effect.is_valid:
+        return result
+    log.error("wrong_finish", tool=tool.name, source=tool.source, effect=repr(result.effect)[:200])
+    return failed(f"{tool.name} did not end the run, because its Finish needs a text and an ending that exists.")
 
 
 def _has_tool(source: ToolSource, tool: Tool) -> bool:

@@ -15,9 +15,10 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
@@ -84,6 +85,17 @@ class _Place:
     """None: there is no file yet."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A name in a folder."""
+
+    name: str
+    is_dir: bool
+    """False for a link to a folder too."""
+    size: int
+    """Bytes of a file."""
+
+
 class Folder:
     """A folder of the host, and the files beneath it.
 
@@ -123,15 +135,16 @@ class Folder:
             self.check(path)
             return None
 
-    def check(self, path: str) -> None:
-        """Raises `PathError` if no file of this path may be read or made, as far as that can be known without an effect."""
+    def check(self, path: str) -> str:
+        """Returns the real path of a file that may be read or made. Raises `PathError` if it may not, as far as that can be known
+        without an effect."""
         with self._explained(path), self._base() as base:
             inner = self._inner(path)
             try:
-                with self._target(base, inner):
-                    pass
+                with self._target(base, inner) as (_, real):
+                    return real
             except FileNotFoundError:
-                self._check_new(base, inner, path)
+                return self._check_new(base, inner, path)
 
     def write(self, path: str, data: bytes) -> str:
         """Makes a file, or replaces its whole content, and makes missing folders. Returns the real path. Raises `PathError`."""
@@ -167,13 +180,22 @@ class Folder:
 
     def names(self, path: str, *, most: int) -> list[str]:
         """Returns the sorted names in a folder, `/` after those of folders, without refused ones. Raises `PathError`."""
+        entries, is_whole = self.entries(path, most=most)
+        names = [entry.name + "/" * entry.is_dir for entry in entries]
+        return sorted(names if is_whole else [*names, "..."])
+
+    def entries(self, path: str, *, most: int) -> tuple[list[Entry], bool]:
+        """Returns the entries of a folder by name, without refused ones, and whether these are all of at most `most`. Raises
+        `PathError`."""
         with self._explained(path), self._base() as base:
             target = open_beneath(base, self._inner(path), os.O_RDONLY | os.O_DIRECTORY, resolve=_INSIDE)
             try:
                 real = _real(base, target)
                 self._check_name(_joined(real, "-"))
-                with os.scandir(target) as entries:
-                    return sorted(self._shown(real, entries, most))
+                with os.scandir(target) as scanned:
+                    first = list(islice(scanned, most + 1))
+                    shown = sorted(self._shown(real, first[:most]), key=lambda entry: entry.name)
+                return shown, len(first) <= most
             finally:
                 os.close(target)
 
@@ -187,14 +209,13 @@ class Folder:
                 os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             return place.path
 
-    def _shown(self, folder: str, entries: Iterator[os.DirEntry[str]], most: int) -> Iterator[str]:
-        for number, entry in enumerate(entries):
-            if number >= most:
-                yield "..."
-                return
-            name = entry.name + "/" * entry.is_dir(follow_symlinks=False)
-            if self._refuse(_joined(folder, name)) is None:
-                yield name
+    def _shown(self, folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[Entry]:
+        for entry in entries:
+            is_dir = entry.is_dir(follow_symlinks=False)
+            if self._refuse(_joined(folder, entry.name + "/" * is_dir)) is None:
+                with suppress(FileNotFoundError):  # it was removed at this moment
+                    size = entry.stat(follow_symlinks=False).st_size
+                    yield Entry(name=entry.name, is_dir=is_dir, size=0 if is_dir else size)
 
     @contextmanager
     def _base(self) -> Iterator[int]:
@@ -246,15 +267,17 @@ class Folder:
         finally:
             os.close(target)
 
-    def _check_new(self, base: int, inner: str, path: str) -> None:
-        """Raises `PathError` if a file that does not exist may not be made: because of its name, or of the folder in which it
-        would be, as far as that folder exists."""
+    def _check_new(self, base: int, inner: str, path: str) -> str:
+        """Returns the real path of a file that does not exist. Raises `PathError` if it may not be made: because of its name, or
+        of the folder in which it would be, as far as that folder exists."""
         *folders, name = _parts(inner)
         opened, missing = self._last_folder(base, folders)
         try:
-            self._check_name(_joined(_real(base, opened), "/".join([*missing, name])))
+            real = _joined(_real(base, opened), "/".join([*missing, name]))
+            self._check_name(real)
             if not missing and _status(opened, name) is not None:
                 raise PathError(f"{path} is a link that leads nowhere")
+            return real
         finally:
             os.close(opened)
 

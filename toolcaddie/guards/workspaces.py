@@ -46,7 +46,7 @@ class Workspaces:
 
     def __init__(self, base: Path, *, per: Sequence[Per] = (), setting: str = "base_path") -> None:
         self._per = tuple(dict.fromkeys(per))
-        _refuse_system(base, setting)
+        refuse_system(base, setting)
         try:
             if not base.exists():
                 base.mkdir(_MODE, parents=True)
@@ -70,7 +70,7 @@ class Workspaces:
         return folder
 
 
-def _refuse_system(base: Path, setting: str) -> None:
+def refuse_system(base: Path, setting: str) -> None:
     """Raises `ConfigError` for a folder of the system. Temporary files in memory, /dev/shm, are no such folder."""
     real = base.resolve()
     system = any(real.is_relative_to(folder) for folder in _SYSTEM) and not real.is_relative_to("/dev/shm/")

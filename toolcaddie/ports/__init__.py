@@ -43,6 +43,7 @@ from toolcaddie.ports.sandbox import (
 )
 from toolcaddie.ports.search import SearchHit, SearchProvider
 from toolcaddie.ports.selection import Planner, Selector
+from toolcaddie.ports.states import MeasuringPlugin, StatePlugin
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store
 from toolcaddie.ports.telephony import CallOrder, CallReport, PlacedCall, RefusedCall, Telephony
 from toolcaddie.ports.tools import (
@@ -93,6 +94,7 @@ __all__ = [
     "KeyMeter",
     "KeyStore",
     "LastWord",
+    "MeasuringPlugin",
     "Messenger",
     "MetaOffer",
     "MetaScene",
@@ -129,6 +131,7 @@ __all__ = [
     "SearchProvider",
     "Selector",
     "SlotQueue",
+    "StatePlugin",
     "Store",
     "Telephony",
     "ToolSource",

@@ -139,7 +139,7 @@ class _AnswerText:
         match event:
             case TextDelta():
                 text, self.withheld = KNOWN.split(self.withheld + event.text)
-                return [TextDelta(run_id=event.run_id, text=text)] if text else []
+                return [TextDelta(run_id=event.run_id, text=text, ending=event.ending)] if text else []
             case ClientCallDelta():  # the whole call comes with the answer
                 return []
         text, self.withheld = KNOWN.redact(self.withheld), ""

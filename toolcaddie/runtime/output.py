@@ -145,8 +145,8 @@ def with_output(engine: Engine, output: Output) -> Engine:
 
 def with_value(result: RunResult, output: Output | None) -> RunResult:
     """Returns the result with the value of its answer. Raises `OutputError` for a wrong answer, for example one that a meta tool
-    gave instead of the model."""
-    if output is None or result.status != "completed":
+    gave instead of the model. A question to the user and a refusal have no value."""
+    if output is None or result.status != "completed" or result.ending in ("question", "refusal"):
         return result
     return replace(result, output=output.value(result.text))
 

@@ -16,6 +16,7 @@ from toolcaddie.core.events import ApprovalClosed, Emit, RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
+from toolcaddie.core.transcript import without_calls
 from toolcaddie.engine.engine import Admit
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
@@ -188,7 +189,7 @@ def _in_turn(state: RunState, turn: Turn, context: RunContext) -> RunState:
     """Returns the state of a run that waited, as part of the next turn of its conversation: the calls that waited now follow the
     messages of that turn. What the conversation has read while the run waited taints it too."""
     asked = next((message for message in reversed(state.messages) if message.tool_calls), None)
-    messages = tuple(turn.request.messages)
+    messages = tuple(turn.request.messages) if asked is None else without_calls(turn.request.messages, asked)
     read = taint_of(messages, context.view, turn.before)
     return replace(
         state,

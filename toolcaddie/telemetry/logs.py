@@ -380,6 +380,7 @@ class StructlogSink:
             verdict=decision.verdict,
             rule=decision.rule,
             reason=_capped(decision.reason),
+            **({"effects": [_capped(effect) for effect in event.effects[:_MOST_NAMES]]} if event.effects else {}),
             **({"dropped": [_capped(name) for name in event.dropped[:_MOST_NAMES]]} if event.dropped else {}),
         )
 

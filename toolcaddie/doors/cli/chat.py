@@ -25,6 +25,7 @@ from toolcaddie.doors.cli.conversations import (
     new_option,
 )
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.endings import note_ending
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
@@ -173,6 +174,7 @@ class _Chat:
                 degraded = self._parts.runtime.degraded
                 print_json({**run_json(result, steps.progress), "degraded": degraded}, one_line=True)
             else:
+                note_ending(result.ending)
                 note_claims(claim.text for claim in result.unsupported_claims)
             self._keep(result)
         self._selection = steps.progress.selection or self._selection

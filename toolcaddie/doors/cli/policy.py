@@ -43,6 +43,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     channel: str | None = None
     arguments: Mapping[str, Any] = {}
     taint: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
 
     @property
     def caller(self) -> Principal:
@@ -132,11 +133,26 @@ def show(common: Common, schema: bool, catalogs: tuple[str, ...], as_json: bool)
 @click.option(
     "--taint", multiple=True, metavar="TOOL", help="A tool with untrusted results that was read. Can be repeated."
 )
+@click.option(
+    "--effect",
+    "effects",
+    multiple=True,
+    metavar="EFFECT",
+    help="An effect of the call, such as 'systemd.stop nginx.service'. Can be repeated.",
+)
 @catalog_option
 @json_option
 @click.pass_obj
 def explain(
-    common: Common, /, principal: str, tool: str, arguments: str, taint: tuple[str, ...], as_json: bool, **caller: Any
+    common: Common,
+    /,
+    principal: str,
+    tool: str,
+    arguments: str,
+    taint: tuple[str, ...],
+    effects: tuple[str, ...],
+    as_json: bool,
+    **caller: Any,
 ) -> None:
     """Tell what happens if PRINCIPAL calls TOOL with ARGUMENTS (a JSON object), and which rules decide it."""
     settings = settings_of(common, catalogs=caller.pop("catalogs"))
@@ -146,7 +162,7 @@ def explain(
     who = bots.identified(_checked(Principal(id=principal, **caller)))
     values = _arguments(arguments)
     visibility = Visibility(bots)
-    explanation = explained(policy_in(settings), visibility, _tool(catalog, tool), who, values, taint)
+    explanation = explained(policy_in(settings), visibility, _tool(catalog, tool), who, values, taint, effects)
     for name in taint:
         if catalog.get(name) is None:
             advice = name_advice(name, [other.name for other in catalog])
@@ -184,7 +200,7 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
             caller, tool = bots.identified(_checked(case.caller)), _tool(catalog, case.tool)
         except RequestError as error:
             raise RequestError(f"{file}: case {number}: {error}", param=error.param) from error
-        return explained(policy, visibility, tool, caller, case.arguments, case.taint)
+        return explained(policy, visibility, tool, caller, case.arguments, case.taint, case.effects)
 
     outcomes = [(case, outcome_of(number, case)) for number, case in enumerate(_cases(file), 1)]
     different = [(case, outcome) for case, outcome in outcomes if outcome.outcome != case.expect]

@@ -25,6 +25,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.asking import Questions
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.endings import note_ending
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, shortened
@@ -81,6 +82,7 @@ def print_result(result: RunResult, progress: Progress, degraded: Sequence[str],
         return
     if not live:
         echo(result.text)
+    note_ending(result.ending)
     note_claims(claim.text for claim in result.unsupported_claims)
     note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
 
@@ -283,6 +285,7 @@ def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:
         "run_id": result.run_id,
         "status": result.status,
         "text": result.text,
+        "ending": result.ending,
         "model": result.state.model,
         "provider": result.provider,
         "rounds": result.state.rounds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.endings import ending_in, note_ending
 from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
@@ -53,6 +54,8 @@ class CallSummary:
     state: CallState
     detail: str = ""
     """The result of the call, or the reason why it is unknown."""
+    effects: tuple[str, ...] = ()
+    """The effects on the world that the tool's source named before the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +141,10 @@ def show(common: Common, run_id: str | None, limit: int, database_url: str | Non
     events = asyncio.run(_events(settings, run_id))
     calls = calls_of(events)
     if as_json:
-        print_json({"run_id": events[0].run_id, "calls": calls})
+        print_json({"run_id": events[0].run_id, "ending": ending_in(events), "calls": calls})
     else:
         _print_calls(calls, events[0].run_id)
+        note_ending(ending_in(events))
 
 
 @command.command("unknown", epilog="\b\nExamples:\n  toolcaddie runs unknown\n  toolcaddie runs unknown --json")
@@ -222,7 +226,7 @@ def _began(call: UnknownCall) -> str:
     return "" if call.began is None else local_time(call.began)
 
 
-def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
+def calls_of(events: Sequence[EventRecord]) -> Sequence[CallSummary]:
     """Returns the calls of one run in the order of their start. A call with a recorded outcome keeps it, even if a later event
     says that its outcome is unknown."""
     calls: dict[str, CallSummary] = {}
@@ -237,7 +241,8 @@ def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
         calls[data["id"]] = CallSummary(
             id=data["id"], name=data["name"], arguments=data["arguments"], state=_state(event), detail=_detail(data)
         )
-    return list(calls.values())
+    effects = {event.data["id"]: event.data["effects"] for event in events if event.data.get("effects")}
+    return [replace(call, effects=tuple(effects.get(call.id, ()))) for call in calls.values()]
 
 
 def _pass_gate(calls: dict[str, CallSummary], event: EventRecord) -> None:
@@ -350,7 +355,7 @@ async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
     return [_row(run, by_run.get(run.run_id, ()), run.run_id in resumable, labels) for run in runs]
 
 
-def _row(run: RunSummary, records: Iterable[EventRecord], resumable: bool, labels: Mapping[int, str]) -> RunRow:
+def _row(run: RunSummary, records: Sequence[EventRecord], resumable: bool, labels: Mapping[int, str]) -> RunRow:
     """Returns the row of a run. `records`: the events of its calls. `resumable`: True if its state is stored. `labels`: names of
     the live processes by number."""
     states = Counter(call.state for call in calls_of(records))
@@ -407,6 +412,12 @@ def _print_calls(calls: Sequence[CallSummary], run_id: str) -> None:
         note(f"This run called no tool. `toolcaddie trail {run_id}` shows what it did.")
         return
     rows = [
-        (call.id, call.name, call.state, shortened(f"{call.arguments} {call.detail}", _DETAIL_SHOWN)) for call in calls
+        (call.id, call.name, call.state, shortened(f"{call.arguments} {_outcome(call)}", _DETAIL_SHOWN))
+        for call in calls
     ]
     print_table(("call", "tool", "state", "arguments and outcome"), rows, spare=("call",))
+
+
+def _outcome(call: CallSummary) -> str:
+    """Returns the effects of a call, if they are known, and its outcome."""
+    return f"({', '.join(call.effects)}) {call.detail}" if call.effects else call.detail

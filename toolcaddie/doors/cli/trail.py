@@ -175,7 +175,8 @@ def _decision_sentence(data: Data) -> str:
     reason = f": {data['reason']}" if data["reason"] else ""
     # Rows of earlier versions have no version of the policy.
     version = f" of policy {data['policy_version']}" if data.get("policy_version") else ""
-    return f"{data['verdict']} {data['name']} by rule {data['rule']}{version}{reason}"
+    effects = f" ({_names(data['effects'])})" if data.get("effects") else ""
+    return f"{data['verdict']} {data['name']}{effects} by rule {data['rule']}{version}{reason}"
 
 
 def _approval_sentence(data: Data) -> str:
@@ -230,7 +231,8 @@ def _claims_sentence(data: Data) -> str:
 
 
 def _end_sentence(data: Data) -> str:
-    return f"{data['status']}: {data['text']}"
+    ending = f", {data['ending']}" if data.get("ending") else ""
+    return f"{data['status']}{ending}: {data['text']}"
 
 
 def _failure_sentence(data: Data) -> str:

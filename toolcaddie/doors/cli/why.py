@@ -19,6 +19,7 @@ from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli import delivery as delivery_report
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.endings import ending_in, note_ending
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
@@ -156,14 +157,27 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
     if selection is None:
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
-        record = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selection, events)}
+        record = {
+            "run_id": events[0].run_id,
+            "tool": tool,
+            **_tool_of_run(tool, selection, events),
+            "effects": _effects_of(tool, events),
+        }
         if record["stage"] == _NOT_LISTED:
             _refuse_unknown(tool, settings, selection)
         print_json(record) if as_json else _print_tool_of_run(record)
     elif as_json:
-        print_json({"run_id": events[0].run_id, **selection, "unsupported_claims": _claims(events)})
+        print_json(
+            {
+                "run_id": events[0].run_id,
+                **selection,
+                "ending": ending_in(events),
+                "unsupported_claims": _claims(events),
+            }
+        )
     else:
         _print_run(selection)
+        note_ending(ending_in(events))
         note_claims(claim["text"] for claim in _claims(events))
 
 
@@ -174,7 +188,7 @@ def _claims(events: Sequence[EventRecord]) -> Sequence[Mapping[str, Any]]:
 
 def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any]) -> None:
     """Raises `RequestError` if a tool that the trail does not mention is not in the catalog either, or if no catalog is named."""
-    if not settings.catalogs:
+    if not settings.catalogs and not settings.source:
         raise RequestError(
             f"the trail of this run does not mention the tool {name!r}. It records only the best of the tools that were left out "
             f"({_omission_counts(selection)}). Add --catalog SPEC to see whether the tool exists.",
@@ -188,8 +202,8 @@ def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any])
 
 
 def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Returns the outcome of a tool in a recorded run, as JSON. `stage` is 'selected', 'added' (on request of the model), 'not
-    listed', or the stage of the selection that dropped the tool."""
+    """Returns the outcome of a tool in a recorded run, as JSON. `stage` is 'selected', 'added' (on request of the model),
+    'called' (through `execute_tool`), 'not listed', or the stage of the selection that dropped the tool."""
     for entry in selection["tools"]:
         if entry["name"] == name:
             return {"chosen": True, "stage": "selected", "score": entry["score"], "reasons": entry["reasons"]}
@@ -200,11 +214,20 @@ def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[Event
     for entry in selection["dropped"]:
         if entry["name"] == name:
             return {"chosen": False, "stage": entry["stage"], "score": entry["score"], "reasons": [entry["detail"]]}
+    if any(event.kind == "call_decided" and event.data["name"] == name for event in events):
+        reason = "no definition of it was sent; the model ran it by its name"
+        return {"chosen": False, "stage": "called", "score": None, "reasons": [reason]}
     reason = (
         f"the trail records only the best of the tools that were left out ({_omission_counts(selection)}), and this tool is not "
         "among them; most likely it matched nothing"
     )
     return {"chosen": False, "stage": _NOT_LISTED, "score": None, "reasons": [reason]}
+
+
+def _effects_of(tool: str, events: Sequence[EventRecord]) -> Sequence[str]:
+    """Returns the effects of the calls of a tool, each once."""
+    decided = (event.data for event in events if event.kind == "call_decided" and event.data["name"] == tool)
+    return list(dict.fromkeys(effect for data in decided for effect in data.get("effects", ())))
 
 
 def _omission_counts(selection: Mapping[str, Any]) -> str:
@@ -217,6 +240,8 @@ def _print_tool_of_run(record: Mapping[str, Any]) -> None:
     echo(f"{record['tool']} was {'in' if record['chosen'] else 'out'}: {record['stage']}{score}")
     for reason in record["reasons"]:
         echo(f"  {reason}")
+    for effect in record["effects"]:
+        echo(f"  effect of a call: {effect}")
 
 
 def _print_run(selection: Mapping[str, Any]) -> None:

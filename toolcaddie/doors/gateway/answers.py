@@ -94,7 +94,10 @@ def _raw(result: RunResult) -> RawBody | None:
 
 
 def _finish_reason(result: RunResult) -> str:
-    """Returns the provider's reason if the answer was cut short; else `tool_calls` or `stop`."""
+    """Returns `content_filter` if a tool ended the run with a refusal, the provider's reason if the answer was cut short, else
+    `tool_calls` or `stop`."""
+    if result.ending == "refusal":
+        return "content_filter"
     reason = result.state.finish_reason
     if reason not in ("", "stop", "tool_calls", "function_call"):
         return reason

@@ -21,7 +21,15 @@ from prometheus_client import Counter
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
-from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.core.events import (
+    CallFinished,
+    RunEvent,
+    RunFinished,
+    RunPaused,
+    TextDelta,
+    ToolsDelivered,
+    ToolsSelected,
+)
 from toolcaddie.core.message import ModelReply
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.selection import Selection
@@ -385,7 +393,7 @@ class ModelHandler:
         reply = self._reply_of(result, door_request)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
-        headers |= _claim_headers(result)
+        headers |= _claim_headers(result) | _ending_headers(result.ending)
         body = self._wire.write_reply(reply, head)
         await self._answered(exchange, envelope, request.principal, body)
         await exchange.answer(200, body, headers)
@@ -424,7 +432,8 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        await exchange.start(200, STREAM_HEADERS | _report_headers(run_id, selection, sent_count))
+                        headers = STREAM_HEADERS | _report_headers(run_id, selection, sent_count)
+                        await exchange.start(200, headers | _ending_headers(_ending_of(event)))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         reply = self._reply_of(result, door_request)
@@ -432,7 +441,7 @@ class ModelHandler:
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
             headers = _report_headers(run_id, selection, sent_count) | _claim_headers(result)
-            await exchange.start(200, STREAM_HEADERS | headers)
+            await exchange.start(200, STREAM_HEADERS | headers | _ending_headers(result.ending))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
@@ -475,6 +484,15 @@ def _claim_headers(result: RunResult) -> dict[str, str]:
     such as `destroy,send`. A stream has it only if its whole text came at the end; the trail has it always."""
     actions = dict.fromkeys(claim.action for claim in result.unsupported_claims)
     return {"x-toolcaddie-unsupported-claims": ",".join(actions)} if actions else {}
+
+
+def _ending_headers(ending: str) -> dict[str, str]:
+    """Returns the header that says with what kind of text a tool ended the run. A stream has it unless text came before."""
+    return {"x-toolcaddie-ending": ending} if ending else {}
+
+
+def _ending_of(event: RunEvent) -> str:
+    return event.ending if isinstance(event, TextDelta) else ""
 
 
 def _result_of(event: RunFinished | RunPaused) -> RunResult:

@@ -22,7 +22,7 @@ import msgspec
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunResult
-from toolcaddie.core.transcript import digest_of, empty_digest, extended, visible_answer
+from toolcaddie.core.transcript import digest_of, empty_digest, extended, visible_answer, without_calls
 from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Store
@@ -147,6 +147,8 @@ class _Assembly:
         self._part: HiddenPart | None = None
         self._visible_ids: set[str] = set()
         self._results: dict[str, Message] = {}
+        self._waited = False
+        """True: the last answer in text made calls that waited for a person."""
 
     def add(self, message: Message, part: HiddenPart | None) -> None:
         """Adds the next message of the client, with its hidden part if it has one."""
@@ -164,7 +166,10 @@ class _Assembly:
         elif ids:
             self._part, self._visible_ids = part, ids
         else:
-            self._messages += part.messages
+            if self._waited:
+                self._messages = list(without_calls(self._messages, part.messages[0]))
+            self._part, self._waited = part, bool(part.messages[-1].tool_calls)
+            self._settle(message)
 
     def finish(self) -> tuple[Message, ...]:
         """Returns the whole conversation."""
@@ -172,14 +177,17 @@ class _Assembly:
             self._settle()
         return tuple(self._messages)
 
-    def _settle(self) -> None:
+    def _settle(self, visible: Message | None = None) -> None:
         """Adds the waiting answer with those calls that have a result or are visible. It omits the other calls, because a
-        provider refuses calls without a result."""
+        provider refuses calls without a result. `visible`: the answer as the client saw it, which stands for one that made only
+        calls for which a person's approval was needed."""
         assert self._part is not None
         *before, answer = self._part.messages
         own = self._part.results
         calls = tuple(call for call in answer.tool_calls if call.id in own or call.id in self._visible_ids)
-        self._messages += (*before, replace(answer, tool_calls=calls))
+        if visible is None or calls or not answer.tool_calls:
+            visible = replace(answer, tool_calls=calls)
+        self._messages += (*before, visible)
         for call in calls:
             if call.id in own:
                 self._messages.append(own[call.id])

@@ -26,7 +26,7 @@ from toolcaddie.core.events import MetaCalled
 from toolcaddie.core.programs import Ended, Program, ProgramCall, ProgramLimits, ProgramResult, Waiting
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.schema import canonical_json
-from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.core.tool import Finish, Tool, ToolCall, ToolResult, failed
 from toolcaddie.engine.callids import inner_id
 from toolcaddie.engine.engine import Run
 from toolcaddie.engine.programs.functions import declarations, function_name, functions_in, is_wrapped
@@ -38,6 +38,7 @@ log = Logger(__name__)
 
 _UNKNOWN = re.compile(r"Name `(\w+)` used when not defined|name '(\w+)' is not defined")
 """Finds unknown names in the errors of a program."""
+_ENDED = "The program was stopped, because one of its calls ended the task."
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -115,6 +116,8 @@ async def _played(
         outcomes = _calls_of(made, parent)
         if any(item.waiting for item in outcomes):
             return made
+        if any(item.result and isinstance(item.result.effect, Finish) for item in outcomes):
+            return _with_outcome(made, index, result=ToolResult(content=_ENDED))
         if not all(_is_same(step_call, outcomes[step_call.number]) for step_call in step.calls):
             return _with_outcome(made, index, result=_strayed(outcomes))
         step = await session.go_on(

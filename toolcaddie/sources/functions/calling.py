@@ -14,6 +14,7 @@ import structlog
 from pydantic import ValidationError
 
 from toolcaddie.core.client import AnswerPending, ClientError
+from toolcaddie.core.errors import HostError, RequestError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ErrorKind, ToolResult, failed
 from toolcaddie.sources.functions.results import to_result
@@ -48,8 +49,10 @@ async def call(
         return failed(f"{name} was cancelled from inside: something that it waited for was cancelled")
     except _RefusedError as refused:
         return failed(f"{name}: {refused}", refused.kind)
-    except (AnswerPending, ClientError) as error:
+    except (AnswerPending, ClientError, HostError) as error:
         return failed(str(error))
+    except RequestError as error:
+        return failed(str(error), "invalid_arguments")
     except TooManyHangingError as error:
         return failed(f"{name} is not started: {error}")
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
@@ -186,14 +189,18 @@ def _dependency(parameter: Parameter, context: RunContext) -> Any:
 
 async def _run(definition: Definition, threads: Threads[Outcome], function: Callable[[], Any]) -> ToolResult:
     if definition.is_async:
-        return to_result(await function(), wrap=definition.wrap)
+        return _result(await function(), definition)
     # The result is converted to JSON in the thread too, because a large one would block the event loop.
-    outcome = await threads.run(lambda: _finished(function(), wrap=definition.wrap))
-    return outcome if isinstance(outcome, ToolResult) else to_result(await outcome, wrap=definition.wrap)
+    outcome = await threads.run(lambda: _finished(function(), definition))
+    return outcome if isinstance(outcome, ToolResult) else _result(await outcome, definition)
 
 
-def _finished(value: Any, *, wrap: bool) -> Outcome:
-    return value if inspect.isawaitable(value) else to_result(value, wrap=wrap)
+def _finished(value: Any, definition: Definition) -> Outcome:
+    return value if inspect.isawaitable(value) else _result(value, definition)
+
+
+def _result(value: Any, definition: Definition) -> ToolResult:
+    return to_result(value, wrap=definition.wrap, ends_run=definition.tool.ends_run)
 
 
 def _is_cancelled() -> bool:

@@ -45,6 +45,8 @@ class ToolOptions(TypedDict, total=False):
     timeout: float
     cache_ttl: float
     untrusted: bool
+    ends_run: bool
+    """True: the function may return `Finish(text=...)`, or a `ToolResult` with this effect, which ends the run with the text."""
     output_schema: bool | JsonObject
     """True: made from the return annotation (anything but an object is wrapped as `{"result": ...}`)."""
 

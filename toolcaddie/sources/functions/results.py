@@ -10,23 +10,27 @@ import msgspec
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from toolcaddie.core.content import BLOCKS, Block, Text
-from toolcaddie.core.tool import ToolResult, failed
+from toolcaddie.core.tool import Finish, ToolResult, failed
 from toolcaddie.util.replacing import replace
 
 NO_OUTPUT = "Done. There is no output."
 """The text of a result whose function returned None."""
 
 
-def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
+def to_result(value: Any, *, wrap: bool = False, ends_run: bool = False) -> ToolResult:
     """Returns text and blocks unchanged, and any other value as JSON text with the value beside it.
 
     In a list that holds a block, each other item becomes a block of text.
 
     `wrap`: the tool's output schema is an object around the value, so `structured` is `{"result": value}`. A value that cannot
-    be written as JSON gives a failed result that names its type.
+    be written as JSON gives a failed result that names its type. `ends_run`: the tool may end the run with `Finish`.
     """
+    if isinstance(value, Finish):
+        if not ends_run:
+            return failed("the tool returned a Finish, and only a tool marked @tool(ends_run=True) may end a run")
+        value = ToolResult(content=value.text, effect=value)
     if isinstance(value, ToolResult):
-        return _checked(value, content=value.content)
+        return _checked(value if ends_run else replace(value, effect=None), content=value.content)
     if isinstance(value, BLOCKS):
         return ToolResult(content=(value,))
     if isinstance(value, list | tuple) and any(isinstance(item, BLOCKS) for item in value):
@@ -55,17 +59,16 @@ def _block(value: Any) -> Block:
 
 
 def _checked(result: ToolResult, *, content: Any) -> ToolResult:
-    """Returns a `ToolResult` that a function made, in a form that can be sent: without an effect on the run, and with JSON values
-    only. A wrong one becomes a failed result."""
+    """Returns a `ToolResult` that a function made, in a form that can be sent: with JSON values only. A wrong one becomes a
+    failed result."""
     if not isinstance(content, str | tuple):
         return failed(
             f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text or blocks"
         )
-    # Effects count only from the engine's own meta tools: a function must not end a run or reveal tools.
     if result.structured is None:
-        return replace(result, effect=None)
+        return result
     try:
-        return replace(result, effect=None, structured=to_jsonable_python(result.structured))
+        return replace(result, structured=to_jsonable_python(result.structured))
     except (PydanticSerializationError, ValueError, RecursionError) as error:
         return failed(f"the tool's structured result cannot be written as JSON: {error}")
 

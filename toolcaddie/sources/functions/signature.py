@@ -148,6 +148,7 @@ def _tool(
         timeout=options.get("timeout"),
         cache_ttl=options.get("cache_ttl"),
         untrusted=options.get("untrusted", False),
+        ends_run=options.get("ends_run", False),
     )
 
 

@@ -42,6 +42,8 @@ class Plan:
     doubt: str
     """The reason why it may do more than read. Empty: it only reads, so it can write nothing and reaches no network."""
     egress: tuple[str, ...]
+    argv: tuple[str, ...] = ()
+    """The program and its arguments, which no shell reads. Empty: a shell reads `command`."""
     is_held: bool = True
     """False: the sandbox has no wall, and the command may do whatever the server may."""
 
@@ -81,7 +83,15 @@ class Refusal:
 
 
 def planned(
-    command: str, workdir: str, *, background: bool, write: bool, rules: Rules, base: Path, holds: bool
+    command: str,
+    workdir: str,
+    *,
+    background: bool,
+    write: bool,
+    rules: Rules,
+    base: Path,
+    holds: bool,
+    argv: tuple[str, ...] = (),
 ) -> Plan | Refusal:
     """Returns the plan for a command. `base`: the caller's work folder. `holds`: the sandbox has a wall; without one, no command
     is said to only read."""
@@ -105,6 +115,7 @@ def planned(
         background=background,
         doubt=reason,
         egress=rules.egress if reason else (),
+        argv=argv,
         is_held=holds,
     )
 

@@ -75,6 +75,8 @@ def _hint(outcome: Outcome, plan: Plan) -> str:
     """Returns what to do about a command that only reads by our judgement, and wanted to write."""
     if not plan.only_reads or outcome.exit_code == 0 or _NO_WRITING.encode() not in outcome.stdout + outcome.stderr:
         return ""
+    if plan.argv:
+        return "It ran without permission to write."
     return (
         "It ran without permission to write. If it has to, call exec again with write = true; then a person is asked."
     )

@@ -23,6 +23,7 @@ from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.sources.functions.threads import Threads
 from toolcaddie.tools.files.diffs import unified
 from toolcaddie.tools.files.edits import edited
+from toolcaddie.tools.files.judging import changing, judged_write, printable
 from toolcaddie.tools.files.lines import numbered
 from toolcaddie.tools.files.sizes import check_size, encoded
 
@@ -179,21 +180,14 @@ class FileTools:
         return NOTHING
 
     def _judged_write(self, folders: Folders, path: str, content: str, append: bool = False) -> Assessment:
-        data = self._encoded(content)
-        folders.writing.check(path)
-        status = folders.writing.status(path)
-        if status is not None and status.st_size > self.most and not append:
-            old = f"replaces {path}, a file of {status.st_size:,} bytes, last changed at {status.st_mtime_ns / 1e9:.9f}, by"
-            return Assessment(preview=f"{old}\n{unified(path, None, data)}")
-        before = folders.writing.read(path, most=self.most)
-        return Assessment(preview=unified(path, before, self._limited((before or b"") + data) if append else data))
+        return judged_write(folders.writing, path, self._encoded(content), append=append, most=self.most)
 
     def _judged_edit(
         self, folders: Folders, path: str, old_text: str, new_text: str, replace_all: bool = False
     ) -> Assessment:
         before = self._existing(folders.writing, path)
         after, _ = edited(path, before, old_text, new_text, replace_all=replace_all, most=self.most)
-        return Assessment(preview=unified(path, before, after))
+        return changing(folders.writing, folders.writing.check(path), unified(path, before, after))
 
     # --- steps ---------------------------------------------------------------------------------------------------------
 
@@ -202,7 +196,7 @@ class FileTools:
             names = folder.names(path, most=_MOST_NAMES)
         except PathError as error:
             return _failure(error)
-        return ToolResult(content=_printable(f"{path} is a folder: {', '.join(names) or 'it is empty'}"))
+        return ToolResult(content=printable(f"{path} is a folder: {', '.join(names) or 'it is empty'}"))
 
     def _existing(self, folder: Folder, path: str) -> bytes:
         before = folder.read(path, most=self.most)
@@ -236,9 +230,4 @@ def _failure(error: PathError) -> ToolResult:
 
 def _reason(error: PathError) -> str:
     where = " in the workspace" if isinstance(error, MissingFileError) else ""
-    return _printable(f"{error}{where}")
-
-
-def _printable(text: str) -> str:
-    """Returns a text in which names of files that are not Unicode are spelt out."""
-    return text.encode(errors="backslashreplace").decode()
+    return printable(f"{error}{where}")

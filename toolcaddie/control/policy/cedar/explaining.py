@@ -60,6 +60,7 @@ def explained(
     principal: Principal,
     arguments: Mapping[str, Any],
     taint: Sequence[str],
+    effects: Sequence[str] = (),
 ) -> Explanation:
     """Returns the outcome of a call with these facts, and the rules or settings that determined it. `visibility`: the
     restrictions of tools and bots, as a run has them."""
@@ -70,7 +71,7 @@ def explained(
         reasons = "; ".join(rule.reason for rule in rules if rule.reason)
         reason = reasons or "no rule permits it, or one cannot be evaluated"
         return Explanation(outcome="hidden", rules=[rule.id for rule in rules], reason=reason)
-    decision = policy.decision(principal, tool, arguments, taint=taint)
+    decision = policy.decision(principal, tool, arguments, taint=taint, effects=effects)
     return Explanation(outcome=decision.verdict, rules=decision.rule.split(", "), reason=decision.reason)
 
 
@@ -105,7 +106,8 @@ def _judged(
     result.calls += 1
     arguments = _arguments(data)
     result.cut += arguments is None
-    explanation = explained(policy, visibility, tool, caller, arguments or {}, data.get("taint", ()))
+    taint, effects = data.get("taint", ()), data.get("effects", ())
+    explanation = explained(policy, visibility, tool, caller, arguments or {}, taint, effects)
     if explanation.outcome != data["verdict"]:
         yield Difference(
             run_id=record.run_id,

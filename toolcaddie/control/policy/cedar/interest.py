@@ -20,8 +20,8 @@ class Interest(Struct, frozen=True, kw_only=True):
     """True if a decision may depend on the single principal, and not only on its role, bot and tenant."""
     tool_names: frozenset[str] | None
     """The tools on whose names a decision may depend; None: any."""
-    arguments: bool
-    """True if a decision may depend on the arguments of the call."""
+    call: bool
+    """True if a decision may depend on the arguments or the effects of the single call."""
 
 
 def interest_of(statements: Iterable[Statement]) -> Interest:
@@ -36,7 +36,7 @@ def interest_of(statements: Iterable[Statement]) -> Interest:
         or "principal" in whole
         or any(kind == "Principal" for kind, _ in literals),
         tool_names=None if by_name else frozenset(name for kind, name in literals if kind == "Tool"),
-        arguments=bool(attributes & {"arguments"}) or "context" in whole,
+        call=bool(attributes & {"arguments", "effects"}) or "context" in whole,
     )
 
 

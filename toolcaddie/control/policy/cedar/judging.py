@@ -1,5 +1,5 @@
-"""Judges requests by a set of rules, and joins the outcomes of two sets, so that rules that do not look at arguments are judged
-once for all calls of a tool."""
+"""Judges requests by a set of rules, and joins the outcomes of two sets, so that rules that do not look at arguments or
+effects are judged once for all calls of a tool."""
 
 from __future__ import annotations
 

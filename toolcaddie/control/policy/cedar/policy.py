@@ -26,6 +26,7 @@ from toolcaddie.control.policy.cedar.judging import Outcome, Rules, joined
 from toolcaddie.control.policy.cedar.named import unknown_names
 from toolcaddie.control.policy.cedar.short_forms import (
     CategoryName,
+    EffectPattern,
     Pattern,
     Restrictions,
     approver_rule,
@@ -37,6 +38,7 @@ from toolcaddie.control.policy.cedar.short_forms import (
 from toolcaddie.control.policy.cedar.statements import Statement, check_ids, statements_of
 from toolcaddie.control.policy.cedar.unused import KnownCallers, Written, expression, unused
 from toolcaddie.core.approval import Approval
+from toolcaddie.core.assessment import effect_names
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
@@ -68,7 +70,8 @@ class CedarPolicy:
     - `defaults`: True for the rules in `default.cedar`: everything is visible and may be called, and a person is asked where a
       call may destroy something. False: nothing is allowed that no rule permits.
     - `never_ask`: tools about which the defaults do not ask although they may destroy something.
-    - `deny`, `ask`, `categories`, `bots`, `roles`, `channels`: rules in short form, as in `Restrictions`.
+    - `deny`, `ask`, `categories`, `deny_effects`, `ask_effects`, `bots`, `roles`, `channels`: rules in short form, as in
+      `Restrictions`.
     - `approvers`: the people who may approve calls, also of tools that they cannot see: ids of principals, and roles as
       `role:NAME`. None: everybody of the tenant who sees the tool. Nobody may approve a call of their own, whatever the rules
       are.
@@ -84,12 +87,20 @@ class CedarPolicy:
         deny: Sequence[Pattern] = (),
         ask: Sequence[Pattern] = (),
         categories: Sequence[CategoryName] | None = None,
+        deny_effects: Sequence[EffectPattern] = (),
+        ask_effects: Sequence[EffectPattern] = (),
         bots: Mapping[str, Restrictions] | None = None,
         roles: Mapping[str, Restrictions] | None = None,
         channels: Mapping[str, Restrictions] | None = None,
         approvers: Sequence[str] | None = None,
     ) -> None:
-        everyone = Restrictions(deny=tuple(deny), ask=tuple(ask), categories=_tuple(categories))
+        everyone = Restrictions(
+            deny=tuple(deny),
+            ask=tuple(ask),
+            categories=_tuple(categories),
+            deny_effects=tuple(deny_effects),
+            ask_effects=tuple(ask_effects),
+        )
         self._own = [*statements_of(text, "policy"), *(rule for file in files for rule in _read(Path(file)))]
         """The rules that were written in Cedar."""
         self._written = Written(
@@ -106,6 +117,11 @@ class CedarPolicy:
             approvers=tuple(approvers or ()),
             ruled_roles=frozenset(name for rule in self._own for kind, name in entities_in(rule) if kind == "Role"),
         )
+        self._effect_patterns = {
+            name: expression(name)
+            for table in self._written.tables.values()
+            for name in (*table.deny_effects, *table.ask_effects)
+        }
         short = rules_of(everyone, bots=bots or {}, roles=roles or {}, channels=channels or {})
         self._rules: list[Statement] = [
             *(_default_rules() if defaults else ()),
@@ -126,16 +142,16 @@ class CedarPolicy:
         self._version = _version(about_calls, never_ask)
         self._interest = interest_of(about_calls)
         self._seeing = interest_of(rule for rule in self._rules if rule.actions is None or _SEE in rule.actions)
-        looks = [interest_of([rule]).arguments for rule in about_calls]
+        looks = [interest_of([rule]).call for rule in about_calls]
         self._steady = Rules([rule for rule, look in zip(about_calls, looks, strict=True) if not look])
-        """The rules whose outcome is the same whatever the arguments are."""
+        """The rules whose outcome is the same whatever the arguments and effects are."""
         self._looking = Rules([rule for rule, look in zip(about_calls, looks, strict=True) if look])
-        """The rules that look at arguments."""
+        """The rules that look at arguments or effects."""
         self._pairs: Bounded[_Shape, cedarpy.Entities] = Bounded(_MOST_ENTITIES)
         self._outcomes: Bounded[_Shape, Sequence[Outcome]] = Bounded(_MOST_ENTITIES)
         """Outcomes of the steady rules."""
         self._decisions: Bounded[_Shape, Decision] = Bounded(_MOST_ENTITIES)
-        """Decisions, if no rule looks at arguments."""
+        """Decisions, if no rule looks at arguments or effects."""
         self._masks: Bounded[tuple[str, _Shape], tuple[Mask | None]] = Bounded(_MOST_MASKS)
 
     @property
@@ -168,8 +184,9 @@ class CedarPolicy:
 
     async def decide(self, request: CallRequest) -> Decision:
         principal, tool, taint = request.context.principal, request.judged_tool, request.state.taint
-        if self._interest.arguments:
-            return self.decision(principal, tool, request.arguments, taint=taint)
+        if self._interest.call:
+            effects = request.assessment.effects
+            return self.decision(principal, tool, request.arguments, taint=taint, effects=effects)
         key = (_pair_key(principal, tool), taint)
         decision = self._decisions.get(key)
         if decision is None:
@@ -178,7 +195,13 @@ class CedarPolicy:
         return decision
 
     def decision(
-        self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], *, taint: Sequence[str] = ()
+        self,
+        principal: Principal,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        taint: Sequence[str] = (),
+        effects: Sequence[str] = (),
     ) -> Decision:
         """Returns the decision on a call with these facts."""
         key = (_pair_key(principal, tool), tuple(taint))
@@ -187,8 +210,8 @@ class CedarPolicy:
         if outcomes is None:
             outcomes = self._steady.outcomes(_calls(principal, tool, context), self._pair(principal, tool))
             self._outcomes.put(key, outcomes)
-        if self._interest.arguments:
-            context["arguments"] = arguments_of(arguments, tool)
+        if self._interest.call:
+            context |= {"arguments": arguments_of(arguments, tool), "effects": self._effects(effects)}
             more = self._looking.outcomes(_calls(principal, tool, context), self._pair(principal, tool))
             outcomes = [joined(*both) for both in zip(outcomes, more, strict=True)]
         for outcome in outcomes:
@@ -224,10 +247,18 @@ class CedarPolicy:
             "tainted": bool(approval.taint),
             "taint": sorted(set(approval.taint)),
             "arguments": arguments_of(approval.arguments, tool),
+            "effects": self._effects(approval.effects),
             "asker": principal_facts(approval.principal),
         }
         [outcome] = rules.outcomes([_request(person, _APPROVE, tool, context)], self._pair(person, tool))
         return outcome
+
+    def _effects(self, effects: Sequence[str]) -> Sequence[str]:
+        """Returns the effects of a call as rules see them: each as its text and as its kind, and the patterns of the settings
+        that fit one of these names, because Cedar cannot look for a pattern in a set."""
+        names = effect_names(effects)
+        patterns = (each for each, fits in self._effect_patterns.items() if any(map(fits.fullmatch, names)))
+        return sorted(names.union(patterns))
 
     def sees(self, principal: Principal, tool: Tool) -> tuple[bool, Sequence[Statement]]:
         """Returns True if a principal sees a tool, and the rules that determined it."""

@@ -26,12 +26,12 @@ action see appliesTo { principal: Principal, resource: Tool, context: {} };
 _CALLS = """\
 action call, call_unasked appliesTo {{
   principal: Principal, resource: Tool,
-  context: {{ tainted: Bool, taint: Set<String>, arguments: {{ {arguments} }} }}
+  context: {{ tainted: Bool, taint: Set<String>, effects: Set<String>, arguments: {{ {arguments} }} }}
 }};
 action approve appliesTo {{
   principal: Principal, resource: Tool,
   context: {{
-    tainted: Bool, taint: Set<String>, arguments: {{ {arguments} }},
+    tainted: Bool, taint: Set<String>, effects: Set<String>, arguments: {{ {arguments} }},
     asker: {{ id: String, tenant: String, role?: String, bot?: String, channel?: String }}
   }}
 }};

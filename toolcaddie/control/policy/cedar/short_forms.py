@@ -18,13 +18,21 @@ Pattern = Annotated[
         description="without blanks around it: the name of a tool, or a pattern such as pay_*",
     ),
 ]
+EffectPattern = Annotated[
+    str,
+    Meta(
+        pattern=r"(?s)^\S(.*\S)?\Z",
+        description="without blanks around it: an effect (systemd.stop sshd.service), its kind (systemd.stop), or a pattern "
+        "such as systemd.*",
+    ),
+]
 CategoryName = Annotated[
     str, Meta(pattern=r"(?s)^\S(.*\S)?\Z", description="without blanks around it: the name of a category")
 ]
 
 
 class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What some callers may not do. In names of tools, `*` stands for any characters."""
+    """What some callers may not do. In names of tools and in effects, `*` stands for any characters."""
 
     deny: tuple[Pattern, ...] = ()
     """Tools that they neither see nor call."""
@@ -32,6 +40,10 @@ class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Tools whose calls a person must approve."""
     categories: tuple[CategoryName, ...] | None = None
     """The categories whose tools they see and call; None: all."""
+    deny_effects: tuple[EffectPattern, ...] = ()
+    """Effects that no call of theirs may have, whichever tool has them."""
+    ask_effects: tuple[EffectPattern, ...] = ()
+    """Effects that a person must approve."""
 
 
 _APPROVING = 'principal, action == Action::"approve", resource'
@@ -104,6 +116,25 @@ def _rules(who: str, scope: str, restrictions: Restrictions) -> Iterator[str]:
         enabled = ", ".join(quoted(category) for category in restrictions.categories)
         outside = f"!(resource has category && [{enabled}].contains(resource.category))"
         yield _rule(f"categories: {who}", "not allowed", scope, "action", outside)
+
+    yield from _effect_rules(who, scope, restrictions)
+
+
+def _effect_rules(who: str, scope: str, restrictions: Restrictions) -> Iterator[str]:
+    """Yields the rules about effects. `context.effects` has the patterns that fit (`CedarPolicy`)."""
+    if restrictions.deny_effects:
+        condition = _having(restrictions.deny_effects)
+        yield _rule(f"denied effects: {who}", "not allowed", scope, 'action == Action::"call"', condition)
+    if restrictions.ask_effects:
+        action, condition = 'action == Action::"call_unasked"', _having(restrictions.ask_effects)
+        yield _rule(f"asked effects: {who}", "the settings ask about this effect", scope, action, condition)
+
+
+def _having(effects: Sequence[str]) -> str:
+    """Returns the condition that a call has one of these effects. Raises `ConfigError` for a name that is no pattern."""
+    for effect in effects:
+        _refuse_blanks("policy", effect)
+    return f"context.effects.containsAny([{', '.join(map(quoted, effects))}])"
 
 
 def _rule(name: str, reason: str, scope: str, action: str, condition: str) -> str:
