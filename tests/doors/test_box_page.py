@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import http.server
 import re
-import shlex
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,15 +17,14 @@ from typing import Any
 import pytest
 
 from tests.doors.commandline import CommandLine
-from tests.doors.terminal import Terminal, terminal
+from tests.doors.page_sessions import PROMPT, commanded, played
+from tests.doors.terminal import terminal
 from tests.walls import needs_the_wall
 from toolcaddie.testing import ScriptedUpstream, call, say
 
 PAGE = Path(__file__).parents[2] / "docs" / "box.md"
 PORT = "8400"
-_PROMPT, _QUESTION = "you> ", "[w]hy > "
 _BLOCKS = re.compile(r"^```(text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MENU = "<script>x()</script><h1>Menu</h1><p>Soup of the day: <b>leek and potato</b>, 4.50</p><p>Pie: apple, 3.80</p>"
 
 _SPLIT_BILL = {
@@ -100,48 +98,10 @@ def test_the_page_of_the_box_shows_what_happens(
         [settings] = [text for kind, text in blocks if kind == "toml"]
         (toolcaddie.home / "toolcaddie.toml").write_text(settings)
         with terminal("chat", "--box", "all", "--upstream", upstream.base_url, "--model", "gpt-test") as person:
-            person.until(_PROMPT.encode())
+            person.until(PROMPT.encode())
             for _, text in blocks:
-                if text.startswith(_PROMPT):
+                if text.startswith(PROMPT):
                     played(person, text.splitlines())
                 elif text.startswith("$ "):
                     commanded(toolcaddie, text)
     assert (toolcaddie.home / "workspace" / "lunch.md").read_text() == "soup: leek and potato, 4.80\npie: apple, 3.80\n"
-
-
-def played(person: Terminal, lines: Sequence[str]) -> None:
-    """Types what the page types, and compares what is shown until the next prompt or question."""
-    awaited: list[str] = []
-    shown = ""
-    for line in [*lines, _PROMPT]:
-        typed = line.removeprefix(_PROMPT) if line.startswith(_PROMPT) else ""
-        asks = _QUESTION in line
-        if typed and not awaited:  # the first message of a block
-            person.types(typed)
-        elif line.startswith(_PROMPT) or asks:
-            shown = person.until(_QUESTION.encode() if asks else _PROMPT.encode())
-            compared(awaited, shown)
-            awaited.clear()
-            if asks:
-                person.types(line.rpartition(_QUESTION)[2])
-            elif typed:
-                person.types(typed)
-        elif line.strip():
-            awaited.append(line)
-
-
-def commanded(toolcaddie: CommandLine, text: str) -> None:
-    """Runs the commands of a block, and compares what each prints."""
-    for part in re.split(r"^\$ toolcaddie ", text, flags=re.MULTILINE)[1:]:
-        command, *lines = part.splitlines()
-        compared(lines, toolcaddie.ok(*shlex.split(command)))
-
-
-def compared(awaited: Sequence[str], shown: str) -> None:
-    """Compares lines with what is shown: in this order, `...` standing for anything within a line."""
-    rest = _COLOURS.sub("", shown.replace("\r", ""))
-    for line in awaited:
-        pattern = r"[^\n]*?".join(map(re.escape, line.replace(" ... ", "...").split("...")))
-        match = re.search(rf"^{pattern}[^\n]*$" if line.endswith("...") else rf"^{pattern}\s*?$", rest, re.MULTILINE)
-        assert match is not None, f"the page shows {line!r}, and this came: {rest}"
-        rest = rest[match.end() :]

@@ -7,9 +7,11 @@ import contextlib
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,8 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.tools.host.shelf import Shelf
+from tests.tools.host.spoiled_shelves import SPOILED_SHELVES
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.policy.every import EveryPolicy
 from toolcaddie.control.results.retry import Retry
@@ -70,9 +74,11 @@ from toolcaddie.testing.part_contracts import (
     SEARCH,
     SINK,
     SOURCE,
+    STATE,
     TELEPHONY,
     BrokenPromises,
     Check,
+    StateSubject,
     Subject,
     check_all,
 )
@@ -674,7 +680,14 @@ class Boastful(Plain):
     holds = True
 
 
-SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
+_FOLDER = tempfile.TemporaryDirectory()
+
+
+def _shelf(kind: type[Shelf]) -> StateSubject:
+    return StateSubject(name="spoiled", make=lambda: kind(Path(_FOLDER.name)), desired={"new": {"text": "a"}})
+
+
+SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any] | Subject[Any], str]] = [
     (SOURCE, Stranger, "its tools are valid and make a catalog"),
     (SOURCE, Raising, "a call of a tool that it does not have returns an error"),
     (SOURCE, Restless, "the same revision gives the same tools"),
@@ -725,6 +738,7 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CHANNEL, Naive, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Explaining, "a request without a valid signature is refused and puts nothing"),
     (CHANNEL, Unending, "listening ends when it is cancelled"),
+    *((STATE, _shelf(kind), promise) for kind, promise in SPOILED_SHELVES),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),
@@ -740,10 +754,10 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("checks", "make", "promise"), SPOILED, ids=[str(at) for at in range(len(SPOILED))])
 async def test_a_spoiled_part_is_caught_by_the_promise_it_breaks(
-    checks: Sequence[Check[Any]], make: Callable[[], Any], promise: str
+    checks: Sequence[Check[Any]], make: Callable[[], Any] | Subject[Any], promise: str
 ) -> None:
     with pytest.raises(BrokenPromises) as raised:
-        await check_all(Subject(name="spoiled", make=make), checks)
+        await check_all(make if isinstance(make, Subject) else Subject(name="spoiled", make=make), checks)
     assert promise in raised.value.failures
 
 

@@ -58,6 +58,7 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.definitions import frozen
 from toolcaddie.sources.life import log_status
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.util.replacing import replace
 
 ATTEMPTS = 3
@@ -247,9 +248,11 @@ def offline(settings: Settings, *, needs_catalog: bool = True) -> Runtime:
 
 
 def _store_on_demand(settings: Settings) -> Store | None:
-    """Returns a store that opens the database with each call, if these settings need one to select tools; otherwise None."""
+    """Returns a store that opens the database with each call, if these settings need one to select tools. Returns an empty one in
+    memory for a host alone, and otherwise None."""
     if settings.embedding.embedder is None and not any(names_source(settings, each) for each in _STORING):
-        return None
+        # The changes of a host that wait for a confirmation are left to the servers: a command that selects tools undoes none.
+        return MemoryStore() if names_source(settings, "host") else None
     store: Store = _with_database("vectors_kept").StoreOnDemand(settings)
     return store
 

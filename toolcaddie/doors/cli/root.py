@@ -45,6 +45,10 @@ _COMMANDS = {
     ),
     "usage": (f"{_PACKAGE}.key_limits", "Show how much the clients of the gateway have used."),
     "sandbox": (f"{_PACKAGE}.sandbox", "Show whether this machine holds the sandbox, and run a command in it."),
+    "doctor": (
+        f"{_PACKAGE}.doctor",
+        "Show which parts of this machine the tools of the source host can use.",
+    ),
     "bots": (f"{_PACKAGE}.bots", "List the bots of the settings, show one, and add one."),
     "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),

@@ -35,8 +35,10 @@ from toolcaddie.testing.part_contracts import (
     search,
     sink,
     source,
+    state,
     telephony,
 )
+from toolcaddie.testing.part_contracts.state import StateSubject
 from toolcaddie.testing.part_contracts.subject import Subject
 
 __all__ = [
@@ -55,10 +57,12 @@ __all__ = [
     "SEARCH",
     "SINK",
     "SOURCE",
+    "STATE",
     "TELEPHONY",
     "BrokenPromises",
     "Check",
     "ContractError",
+    "StateSubject",
     "Subject",
     "check_all",
 ]
@@ -78,4 +82,5 @@ SEARCH = tuple(search.CHECKS)
 SANDBOX = tuple(sandbox.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
+STATE = tuple(state.CHECKS)
 TELEPHONY = tuple(telephony.CHECKS)
