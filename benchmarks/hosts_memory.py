@@ -24,7 +24,7 @@ from benchmarks.hosts_gateway import Step, answers, execution, follower, hosting
 
 GOAL, LEFT_GOAL = 1_000_000, 4_000
 """Bytes of a request while it is answered, and bytes that may be left of one."""
-_WARM = 8
+_WARM = 24
 
 ORDINARY: Sequence[Step] = (
     ("list_tools", {}),

@@ -27,7 +27,7 @@ async def test_the_76th_call_fails_with_its_request_and_the_next_request_starts_
 
 
 async def test_a_request_takes_less_than_a_megabyte_and_leaves_nothing_behind() -> None:
-    memory = await hosts_memory.measured(hosts_memory.ORDINARY, 8)
+    memory = await hosts_memory.measured(hosts_memory.ORDINARY, 16)
     assert memory.failures == 0
     assert memory.largest < 1_000_000
     assert memory.left < hosts_memory.LEFT_GOAL

@@ -174,7 +174,8 @@ class StoredChats:
         await self._pages.erase(chat_id)
         document = await self._store.get(HEADS, name)
         if document is not None and decoded(document, Head).id == chat_id:
-            await self._store.delete(HEADS, name)
+            # It expires at once, unless others have ended this deletion and begun a new chat meanwhile, whose head must stay.
+            await self._store.compare_and_set(HEADS, name, document, expected=document, ttl=0.0)
 
 
 def _is_wanted(first: Page, end: int, after: int) -> bool:
