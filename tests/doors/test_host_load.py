@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from benchmarks import hosts_limits, hosts_load, hosts_memory
@@ -26,8 +31,18 @@ async def test_the_76th_call_fails_with_its_request_and_the_next_request_starts_
     assert limits.tokens <= 1_000
 
 
-async def test_a_request_takes_less_than_a_megabyte_and_leaves_nothing_behind() -> None:
-    memory = await hosts_memory.measured(hosts_memory.ORDINARY, 16)
+def test_a_request_takes_less_than_a_megabyte_and_leaves_nothing_behind() -> None:
+    """In a process of its own: what other tests have left here would be measured too."""
+    code = "hosts_memory.measured(hosts_memory.ORDINARY, 16)"
+    code = f"import asyncio, msgspec; from benchmarks import hosts_memory; memory = asyncio.run({code})"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print(msgspec.json.encode(memory).decode())"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    memory = msgspec.json.decode(done.stdout.splitlines()[-1], type=hosts_memory.Memory)
     assert memory.failures == 0
     assert memory.largest < 1_000_000
     assert memory.left < hosts_memory.LEFT_GOAL
