@@ -21,6 +21,7 @@ from tests.tools.host.netns import ip, nft
 from tests.tools.host.ovs_rig import Machine, running_machine
 from tests.tools.host.package_root import PackageRoot
 from tests.tools.host.systemd_rig import RealSystemd, real_systemd
+from toolcaddie.tools.host.source import PLUGINS
 
 CANARY = "canary-5f2c-of-the-vault"
 """Text of a file outside of all roots, and of a password. No result may have it."""
@@ -62,17 +63,7 @@ class World:
         points = [str(self.folder / "mnt" / name) for name in ("a", "b")]
         return {
             "groups": ["filesystem", "shell", "system", "systemd", "ovs", "plugins"],
-            "plugins": [
-                "systemd",
-                "network",
-                "packagekit",
-                "firewall",
-                "users",
-                "storage",
-                "lxc",
-                "openflow",
-                "privacy",
-            ],
+            "plugins": list(PLUGINS),
             "confirm_seconds": 600.0,
             "systemd": units,
             "ovs": openvswitch,

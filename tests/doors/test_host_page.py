@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import openai
-import pytest
 
 from tests.doors.commandline import CommandLine
 from tests.doors.page_sessions import compared
 from tests.doors.processes import serving
-from tests.tools.host.netns import LINUX_ROOT, isolated, nft
+from tests.tools.host.netns import LINUX_ROOT, NFT, isolated, nft
 from tests.tools.host.ovs_rig import Machine, running_machine
 from tests.tools.host.systemd_rig import RealSystemd, real_systemd
 from toolcaddie.testing import ScriptedUpstream, calls, say
@@ -117,7 +115,7 @@ class Session:
 
 
 @LINUX_ROOT
-@pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed (nftables)")
+@NFT
 def test_the_page_of_the_host_shows_what_happens(toolcaddie: CommandLine) -> None:
     with real_systemd() as world, running_machine() as switch, isolated():
         folder = world.folder / "site"

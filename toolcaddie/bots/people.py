@@ -1,5 +1,5 @@
-"""What a person has arranged with a bot and is still to come: jobs, work that waits for an answer, questions about its calls, and
-proposals of reviews. Shown, and removed."""
+"""Shows and removes the arrangements of a person with a bot that are still to come: jobs, work that waits for an answer,
+questions about its calls, and proposals of reviews."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Arranged(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangements:
-    """What people have arranged with a bot."""
+    """The arrangements of people with a bot."""
 
     key: PersonaKey
     rows: JobStore

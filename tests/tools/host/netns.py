@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ LINUX_ROOT = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0,
     reason="a network namespace is made by root on Linux only",
 )
+NFT = pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed (nftables)")
 
 
 def namespace() -> str:

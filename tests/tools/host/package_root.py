@@ -8,10 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.tools.host.hosting_state import StateHost, state_host
+from toolcaddie.tools.host.states.packagekit import PackagesPlugin, packagekit
 
 _PROGRAMS = ("apt-get", "apt-cache", "dpkg", "dpkg-deb", "dpkg-scanpackages")
 APT = pytest.mark.skipif(
@@ -138,3 +143,20 @@ class PackageRoot:
         run = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr + run.stdout
         return run.stdout
+
+
+PATTERNS = ("alpha", "beta*", "base-os", "homemade", "anti-alpha", "gone")
+"""The packages of the settings in tests of a stocked root."""
+
+
+def made(root: PackageRoot, *patterns: str) -> PackagesPlugin:
+    """Returns the plugin for a root. `patterns`: the packages that it may change; none: `PATTERNS`."""
+    return packagekit(packages=patterns or PATTERNS, manager="apt", root=str(root.path))
+
+
+@asynccontextmanager
+async def package_host(root: PackageRoot) -> AsyncIterator[StateHost]:
+    """Yields a runtime with the plugin for a root."""
+    settings = {"packages": list(PATTERNS), "manager": "apt", "root": str(root.path)}
+    async with state_host("packagekit", packagekit, settings) as host:
+        yield host

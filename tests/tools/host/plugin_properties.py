@@ -89,6 +89,13 @@ async def confirmed(host: Changing, diff: StateDiff) -> Applied:
     return applied
 
 
+async def made(host: Changing, desired: DesiredState) -> StateDiff:
+    """Makes a desired state, confirms it if that is necessary, and returns the difference that leads back."""
+    undo = (await confirmed(host, await host.difference(desired))).undo
+    assert undo is not None
+    return undo
+
+
 def _after(first: State, diff: StateDiff) -> State:
     wanted = {**first, **{change.target: change.after for change in diff.changes}}
     return {name: attributes for name, attributes in wanted.items() if attributes is not None}

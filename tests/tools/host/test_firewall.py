@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,12 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.tools.host.netns import LINUX_ROOT, connection, isolated, neighbour, nft
-from tests.tools.host.plugin_properties import changing, check_properties, confirmed
+from tests.tools.host.netns import LINUX_ROOT, NFT, connection, isolated, neighbour, nft
+from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
 from tests.tools.host.shelf import Person
 from toolcaddie import PracticeModel, Runtime
 from toolcaddie.core.errors import ConfigError, HostError, RequestError
-from toolcaddie.core.states import DesiredState, StateDiff
+from toolcaddie.core.states import DesiredState
 from toolcaddie.parts import Parts
 from toolcaddie.registry import Registry
 from toolcaddie.states import Changing
@@ -32,7 +31,7 @@ from toolcaddie.tools.host.states.firewall import firewall
 pytestmark = [
     pytest.mark.anyio,
     LINUX_ROOT,
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed (nftables)"),
+    NFT,
 ]
 
 OTHER = "10.77.0.2"
@@ -48,12 +47,6 @@ def own_namespace() -> Iterator[None]:
 @pytest.fixture
 def host() -> Changing:
     return changing(firewall())
-
-
-async def made(host: Changing, desired: DesiredState) -> StateDiff:
-    undo = (await confirmed(host, await host.difference(desired))).undo
-    assert undo is not None
-    return undo
 
 
 # --- packets ------------------------------------------------------------------------------------------------------------

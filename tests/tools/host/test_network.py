@@ -12,9 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.tools.host.netns import LINUX_ROOT, ip, isolated, neighbour
-from tests.tools.host.plugin_properties import changing, check_properties, confirmed
+from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
 from toolcaddie.core.errors import HostError, RequestError
-from toolcaddie.core.states import DesiredState, StateDiff
+from toolcaddie.core.states import DesiredState
 from toolcaddie.states.changing import Changing
 from toolcaddie.testing.part_contracts import STATE, StateSubject, check_all
 from toolcaddie.tools.host.states.network import network
@@ -33,13 +33,6 @@ def own_namespace() -> Iterator[None]:
 @pytest.fixture
 def host() -> Changing:
     return changing(network())
-
-
-async def made(host: Changing, desired: DesiredState) -> StateDiff:
-    diff = await host.difference(desired)
-    undo = (await confirmed(host, diff)).undo
-    assert undo is not None
-    return undo
 
 
 # --- links --------------------------------------------------------------------------------------------------------------

@@ -13,14 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.host.hosting_state import StateHost, state_host
-from tests.tools.host.package_root import APT, PackageRoot
+from tests.tools.host.package_root import APT, PackageRoot, made, package_host
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.registry import Registry
-from toolcaddie.tools.host.states.packagekit import PackagesPlugin, packagekit
+from toolcaddie.tools.host.states.packagekit import packagekit
 
 pytestmark = [pytest.mark.anyio, APT]
-
-PATTERNS = ("alpha", "beta*", "base-os", "homemade", "anti-alpha", "gone")
 
 
 @pytest.fixture
@@ -28,14 +26,9 @@ def root(tmp_path: Path) -> PackageRoot:
     return PackageRoot.stocked(tmp_path)
 
 
-def made(root: PackageRoot, *patterns: str) -> PackagesPlugin:
-    return packagekit(packages=patterns or PATTERNS, manager="apt", root=str(root.path))
-
-
 @pytest.fixture
 async def host(root: PackageRoot) -> AsyncIterator[StateHost]:
-    settings = {"packages": list(PATTERNS), "manager": "apt", "root": str(root.path)}
-    async with state_host("packagekit", packagekit, settings) as host:
+    async with package_host(root) as host:
         yield host
 
 

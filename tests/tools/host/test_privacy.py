@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.tools.host.netns import LINUX_ROOT, connection, ip, isolated, neighbour, nft
-from tests.tools.host.plugin_properties import changing, check_properties, confirmed
+from tests.tools.host.netns import LINUX_ROOT, NFT, connection, ip, isolated, neighbour, nft
+from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.states import DesiredState, StateDiff
+from toolcaddie.core.states import DesiredState
 from toolcaddie.states import Changing
 from toolcaddie.testing.part_contracts import STATE, StateSubject, check_all
 from toolcaddie.tools.host.states.privacy import privacy
@@ -21,7 +20,7 @@ from toolcaddie.tools.host.states.privacy import privacy
 pytestmark = [
     pytest.mark.anyio,
     LINUX_ROOT,
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed (nftables)"),
+    NFT,
 ]
 
 RESOLVER, OTHER = "10.77.0.2", "10.77.0.3"
@@ -39,12 +38,6 @@ def own_namespace() -> Iterator[None]:
 @pytest.fixture
 def host() -> Changing:
     return changing(privacy())
-
-
-async def made(host: Changing, desired: DesiredState) -> StateDiff:
-    undo = (await confirmed(host, await host.difference(desired))).undo
-    assert undo is not None
-    return undo
 
 
 def datagram(address: str, port: int) -> bool:

@@ -14,7 +14,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import did_you_mean
 
 _SHARED = {"telegram": "token", "whatsapp": "phone_number_id", "webhook": "secret"}
-"""What recognises the deliveries of the shipped channels."""
+"""Settings that recognise the deliveries of the shipped channels."""
 
 
 def channels_of(

@@ -26,7 +26,7 @@ _TYPE = "host"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one group of tools depends on."""
+    """The parts of this machine on which one group of tools depends."""
 
     source: int
     """The number of the source among those of its type in the settings."""

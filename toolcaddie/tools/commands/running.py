@@ -29,7 +29,7 @@ _LAST = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How commands run."""
+    """Settings of the runs of commands."""
 
     timeout: float
     max_output_length: int

@@ -1,4 +1,4 @@
-"""What a person who is asked about a change of a file sees of it."""
+"""The judgement of a change of a file: its difference, as a person who is asked sees it, and its effect."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ ACTION_WORDS = (
     *(*_WORDS, "pop_vlan", "set_field:VALUE->FIELD", *(f"{name}:VALUE" for name in _SETTERS), "dec_ttl"),
     *("set_queue:N", "group:N", "resubmit:PORT", "resubmit(PORT,TABLE)", "goto_table:N"),
 )
-"""What may be written as an action, for error messages."""
+"""The forms of an action, for error messages."""
 
 _PART = re.compile(r"(?:[^,()]|\([^()]*\))+")
 _RESUBMIT = re.compile(r"\(([A-Za-z0-9_]*),([0-9]+)\)")

@@ -54,7 +54,7 @@ _BY_TEXT: Mapping[str, tuple[Field, ...]] = {
     for text in sorted({name for field in FIELDS for name in (field.text, field.name)})
 }
 MATCH_WORDS = tuple(sorted({*PROTOCOLS, *(field.text for field in FIELDS), "dl_vlan"}))
-"""What a match may contain, for error messages."""
+"""The terms of a match, for error messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEffects:
-    """What one command does to this machine beside its files."""
+    """The effects of one command on this machine beside its files."""
 
     effects: tuple[str, ...] = ()
     question: str = ""

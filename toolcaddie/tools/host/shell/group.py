@@ -48,7 +48,7 @@ class ShellTools:
 
     @cached_property
     def _runner(self) -> Runner:
-        """What runs the programs. It is made with the first command, because it makes the work folder."""
+        """The runner of the programs. It is made with the first command, because it makes the work folder."""
         settings = self._settings
         return Runner(
             Workspaces(Path(settings.workdir), per=settings.folder_per, setting="shell.workdir"),

@@ -48,7 +48,7 @@ class LxcRefusedError(HostError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the server answered to a request."""
+    """The answer of the server to a request."""
 
     metadata: Any
     etag: str

@@ -20,7 +20,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the settings allow."""
+    """The limits of the settings."""
 
     points: frozenset[str]
     sources: frozenset[str]

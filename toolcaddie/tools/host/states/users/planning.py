@@ -19,7 +19,7 @@ _MOST_COMMENT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the settings allow."""
+    """The limits of the settings."""
 
     homes: str = "/home"
     """The folder of the home folders."""
