@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import venv
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -315,6 +317,36 @@ async def test_a_machine_without_bubblewrap_is_an_error_that_says_what_to_do(mon
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(ConfigError, match=r'apt install bubblewrap.*type = "plain"'):
         Wall()
+
+
+_CUT_OFF = """\
+#!/bin/bash
+[ "$1" = --args ] || exec BWRAP "$@"
+report=$(tr '\\0' '\\n' <&"$2" | grep -x -A 1 -e --json-status-fd | tail -n 1)
+printf '{ "child-pid": 4194304, "cgroup-namespace": 4026532195' >&"$report"
+kill -KILL $$
+"""
+
+
+@pytest.fixture
+def cut_off_bubblewrap() -> Iterator[str]:
+    """A bubblewrap that is killed in the middle of its first report, where every user of this machine may start it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        program = Path(folder, "bwrap")
+        program.write_text(_CUT_OFF.replace("BWRAP", shutil.which("bwrap") or ""))
+        for path in (folder, program):
+            os.chmod(path, 0o755)
+        yield str(program)
+
+
+async def test_a_report_that_is_cut_off_because_bubblewrap_was_killed_is_the_end_of_the_command(
+    cut_off_bubblewrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: cut_off_bubblewrap)
+    sandbox = Wall()
+    outcome = await sandbox.run(shell("true"))
+    await sandbox.close()
+    assert outcome.exit_code == 128 + signal.SIGKILL
 
 
 async def test_when_the_event_loop_ends_its_commands_die() -> None:

@@ -253,7 +253,10 @@ class _Walled:
             return
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
-            self._take(json.loads(line))
+            with contextlib.suppress(
+                json.JSONDecodeError
+            ):  # empty, or cut off, because bubblewrap was killed while it wrote
+                self._take(json.loads(line))
         if not piece or self._end is not None:
             self._loop.remove_reader(self._report)
             for each in (self._reported, self._begun):

@@ -12,7 +12,7 @@ bubblewrap, for commands, and for commands that only read. A message is one of t
     listen PID PORT  listen in the network of that process; comes with a socket over which the listening socket is sent
 
 It reports lines of JSON: `{"memory_limited": BOOL}`, bubblewrap's own (`child-pid`), `{"error": TEXT}`, and at last
-`{"ended": CODE, "oom": BOOL}`.
+`{"ended": CODE, "oom": BOOL}`. Bubblewrap writes a line in pieces, and one that is killed leaves its last line cut off.
 
 A small process of its own, because forking the server would be slow and unsafe, and because the start of a command needs what the
 server does not: as root, a mount namespace in which a folder below a closed one can be shown, as property of the sandbox's user.
@@ -297,7 +297,7 @@ class Request:
 
 def _report(descriptor: int, values: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError):  # the server is gone
-        os.write(descriptor, json.dumps(values).encode() + b"\n")
+        os.write(descriptor, b"\n" + json.dumps(values).encode() + b"\n")  # first the end of a line that was cut off
 
 
 # ---------------------------------------------------------------- the command's side
