@@ -11,6 +11,7 @@ from security.host_requests import acts, place, placed, reading, shell, write
 from security.host_shapes import crossings, mixtures, replays, shapes
 from security.host_texts import COMMANDS, FLOWS, LISTED_LOOKALIKES, MATCHES, NAMES, OUTSIDE, UNITS, WRITES
 from security.host_world import World
+from toolcaddie.sandbox.commands import SYSTEM_FOLDERS
 
 _UNIT_CALLS = {"start": "idle", "stop": "other", "restart": "other", "enable": "idle", "disable": "idle"}
 _ORDERLESS = ("false", 0, None, [False])
@@ -145,5 +146,5 @@ def _commands(world: World) -> Iterator[Kind]:
 
 
 def _is_there(program: str) -> bool:
-    """Returns whether commands without a wall find a program; on some machines nft is for root only."""
-    return program == "ovs" or shutil.which(program, path="/usr/local/bin:/usr/bin:/bin") is not None
+    """Returns whether commands without a wall find a program."""
+    return program == "ovs" or shutil.which(program, path=":".join(SYSTEM_FOLDERS)) is not None

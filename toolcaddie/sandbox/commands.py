@@ -25,6 +25,9 @@ class Most(TypedDict, total=False):
     disk_bytes: DiskBytes
 
 
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+"""Folders of the system in which the program of a command is searched, in this order."""
+
 WORK_VARIABLE = "WORK"
 FILES_VARIABLE = "TOOL_FILES"
 """Variables with the paths of the work folder and of the files, for scripts that run in both sandboxes."""

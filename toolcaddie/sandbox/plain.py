@@ -24,7 +24,7 @@ from typing import Unpack
 from toolcaddie.core.errors import ConfigError, SandboxError
 from toolcaddie.guards import supervisor
 from toolcaddie.ports import Command, OnOutput, Outcome, SandboxFact, SandboxLimits
-from toolcaddie.sandbox.commands import Most, allowed, environment, translated
+from toolcaddie.sandbox.commands import SYSTEM_FOLDERS, Most, allowed, environment, translated
 from toolcaddie.sandbox.pipes import sealed
 from toolcaddie.sandbox.running import Ended, Pipes, Running, run_to_end
 from toolcaddie.sandbox.usage import memory_below
@@ -203,7 +203,7 @@ def _started(command: Command, place: _Place) -> tuple[_Supervised, Pipes]:
 
 def _search_path() -> str:
     """Returns the folders in which programs are searched: those of the running interpreter, then those of the system."""
-    folders = [f"{sys.prefix}/bin", f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+    folders = [f"{sys.prefix}/bin", f"{sys.base_prefix}/bin", *SYSTEM_FOLDERS]
     return ":".join(dict.fromkeys(folders))
 
 

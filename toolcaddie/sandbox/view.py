@@ -10,7 +10,7 @@ from toolcaddie.core.errors import SandboxError
 from toolcaddie.ports import Command
 from toolcaddie.ports.sandbox import FILES, WORK
 from toolcaddie.sandbox.blank import Blank
-from toolcaddie.sandbox.commands import environment
+from toolcaddie.sandbox.commands import SYSTEM_FOLDERS, environment
 from toolcaddie.sandbox.masks import Mask
 
 Argument = str | Mapping[str, object]
@@ -78,7 +78,7 @@ def arguments(command: Command, masks: Sequence[Mask], *, uid: int, blank: Blank
 def search_path() -> str:
     """Returns the folders in which a command's program is searched."""
     folders = [f"{place}/bin" for place in reversed(_interpreter_places().values())]
-    return ":".join([*folders, "/usr/local/bin", "/usr/bin", "/bin"])
+    return ":".join([*folders, *SYSTEM_FOLDERS])
 
 
 def _variables(command: Command) -> Iterator[str]:

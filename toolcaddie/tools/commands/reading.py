@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from toolcaddie.sandbox.commands import SYSTEM_FOLDERS
 from toolcaddie.tools.commands.awk import awk_doubt
 from toolcaddie.tools.commands.git import git_doubt
 from toolcaddie.tools.commands.programs import known_programs, listed_doubt
 from toolcaddie.tools.commands.sed import sed_doubt
 from toolcaddie.tools.commands.shell import Redirection, Script, SimpleCommand, UnreadableError, Word, read, shell
 
-_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-_PROGRAMS = ":".join((*_SYSTEM_FOLDERS, f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
+_PROGRAMS = ":".join((*SYSTEM_FOLDERS, f"{sys.prefix}/bin", f"{sys.base_prefix}/bin"))
 """Folders of the programs that a sandbox shows."""
 
 
@@ -102,7 +102,7 @@ def _program_doubt(words: Sequence[Word]) -> str:
     if not name.is_plain:
         return f"its program {name.text} is known only when it runs"
     program = name.text
-    for folder in _SYSTEM_FOLDERS:
+    for folder in SYSTEM_FOLDERS:
         program = program.removeprefix(f"{folder}/")
     if program == "[[" and not shell().endswith("bash"):
         return "the shell does not know [["
