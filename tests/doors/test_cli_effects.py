@@ -54,6 +54,24 @@ def test_the_records_of_a_run_show_what_its_calls_did(home: CommandLine) -> None
     assert f"ask stop_unit ({EFFECT}) by rule source" in " ".join(home.ok("trail", "last").split())
 
 
+def test_a_call_through_execute_tool_is_shown_under_the_name_of_its_tool(home: CommandLine) -> None:
+    inner = {"tool_name": "stop_unit", "arguments": {"unit": "nginx"}}
+    with ScriptedUpstream([call("execute_tool", inner)]) as upstream:
+        home("run", "go", "--upstream", upstream.base_url, "--model", "gpt-test", "--preset", "compact")
+    trail = [" ".join(line.split()) for line in home.ok("trail", "last").splitlines()]
+    assert [line.partition("run_paused ")[2] for line in trail if "run_paused" in line] == ["waits for stop_unit"]
+    assert [line.partition("tools_selected ")[2] for line in trail if "tools_selected" in line] == ["0 of 1"]
+    assert home.ok("why", "stop_unit", "--run", "last").startswith("stop_unit was out, but called")
+
+
+def test_a_call_without_a_model_can_be_explained(home: CommandLine) -> None:
+    home("call", "stop_unit", "unit=nginx", "--approve", "run")
+    shown = home.ok("why", "stop_unit", "--run", "last")
+    assert "it was called directly; nothing was selected or sent" in shown
+    assert f"effect of a call: {EFFECT}" in shown
+    assert "selected no tools" in home.refused("why", "start_unit", "--run", "last")
+
+
 def test_a_question_names_the_effects_and_the_reason_of_the_source(home: CommandLine) -> None:
     with ScriptedUpstream([call("stop_unit", {"unit": "nginx"})]) as upstream:
         home("run", "go", "--upstream", upstream.base_url, "--model", "gpt-test")

@@ -200,6 +200,14 @@ def test_a_server_without_a_catalog_does_not_speak_of_the_gym(tmp_path: Path) ->
         assert "--catalog SPEC" in told
 
 
+def test_tools_of_the_settings_are_tried_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "toolcaddie.toml").write_text('[[source]]\ntype = "host"\ngroups = ["response"]\n')
+    with _greeted(tmp_path) as (_, told):
+        assert "with 3 tools" in told
+        assert 'toolcaddie select "what you want done"\n' in told
+        assert "--catalog SPEC" not in told
+
+
 def test_serve_shows_where_the_key_goes_once_keys_exist(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("keys", "add", "laptop")
     toolcaddie.ok("keys", "revoke", "laptop")

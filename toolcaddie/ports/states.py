@@ -69,7 +69,7 @@ class StatePlugin(Protocol):
 
 @runtime_checkable
 class MeasuringPlugin(Protocol):
-    """A `StatePlugin` that also measures the things of its state."""
+    """A `StatePlugin` that also measures things, those of its state and others."""
 
     async def measures(self) -> State:
         """Returns values that change by themselves, such as used bytes, by the name of the thing. `plugin_NAME_query` shows them

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.schema import digest
+from toolcaddie.core.schema import argument_errors, canonical_json, digest
 from toolcaddie.core.states import Action, Change, DesiredState, State, StateDiff
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import StatePlugin
@@ -25,9 +25,10 @@ def difference(plugin: StatePlugin, state: State, desired: DesiredState) -> Stat
     return StateDiff(plugin=plugin.name, base=_base(state, desired), changes=changes)
 
 
-def restoring(changes: Iterable[Change]) -> DesiredState:
-    """Returns the desired state in which these changes were never made."""
-    return {change.target: change.before for change in changes}
+def restoring(changes: Iterable[Change], state: State) -> DesiredState:
+    """Returns the desired state in which these changes were never made. Of a thing that was modified, only the attributes that
+    were changed go back, so that what somebody else has changed since stays."""
+    return {change.target: _restored(change, state.get(change.target)) for change in changes}
 
 
 def decoded(plugin: StatePlugin, given: JsonObject) -> StateDiff:
@@ -52,11 +53,36 @@ def check(plugin: StatePlugin, state: State, diff: StateDiff) -> None:
         raise RequestError(
             f"diff: the state has changed since the diff was made, so nothing was done; call plugin_{plugin.name}_diff again"
         )
+    for target, after in outcome.items():
+        _check_values(plugin, target, after or {}, state.get(target) or {})
     expected = difference(plugin, state, outcome)
-    if {change.target: change for change in diff.changes} != {change.target: change for change in expected.changes}:
+    if _texts(diff.changes) != _texts(expected.changes):
         raise RequestError(
             f"diff: its changes are not those of plugin_{plugin.name}_diff, so nothing was done; pass its value unchanged"
         )
+
+
+def _texts(changes: Iterable[Change]) -> list[bytes]:
+    """Returns changes as JSON, in which 0 is not False, and 1.0 is not 1."""
+    return sorted(canonical_json(msgspec.to_builtins(change)) for change in changes)
+
+
+def _check_values(plugin: StatePlugin, target: str, after: JsonObject, before: JsonObject) -> None:
+    """Raises `RequestError` for a new value that does not fit the schema: a model may have written it into the difference, where
+    the schema of the tool cannot see it."""
+    new = {name: value for name, value in after.items() if name not in before or before[name] != value}
+    schema = {key: value for key, value in plugin.attributes.items() if key != "required"}
+    if errors := argument_errors(schema, new):
+        raise RequestError(f"diff: {target[:80]}: {'; '.join(errors)}; nothing was done")
+
+
+def _restored(change: Change, current: JsonObject | None) -> JsonObject | None:
+    before, after = change.before, change.after
+    if before is None or after is None or current is None:
+        return before
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    kept = {name: value for name, value in current.items() if name not in changed}
+    return {**kept, **{name: value for name, value in before.items() if name in changed}}
 
 
 def _change(plugin: StatePlugin, before: JsonObject | None, target: str, desired: JsonObject | None) -> Change:

@@ -255,9 +255,12 @@ async def test_five_shows_the_five_meta_tools_and_runs_tools(home: Path) -> None
     server = StdioServerParameters(command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home)})
     async with Client(server) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
+        advice = client.instructions
         result = await client.call_tool("execute_tool", {"tool_name": "delete_member", "arguments": {"id": "7"}})
         said = await client.call_tool("respond", {"message": "All done."})
     assert names == ["execute_tool", "list_tools", "search_tools", "get_tool_schema", "respond"]
+    assert advice is not None
+    assert set(re.findall(r"\w+_\w+", advice)) == {*names} - {"respond"}
     assert result.content[0].text == "7 is deleted"
     assert said.content[0].text == "All done."
 
@@ -284,7 +287,9 @@ async def test_a_call_that_may_destroy_waits_and_runs_when_it_is_made_again(
                 "--database-url",
                 database,
             ]
-            await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True)
+            answered = await asyncio.to_thread(subprocess.run, words, check=True, capture_output=True, text=True)
+            assert "the MCP client goes on by making the same call of delete_member again" in answered.stderr
+            assert "toolcaddie resume" not in answered.stderr
             assert (await client.call_tool("execute_destructive", call)).content[0].text == "7 is deleted"
             assert (await client.call_tool("execute_destructive", call)).is_error  # an approval is valid for one call
 

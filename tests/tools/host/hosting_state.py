@@ -46,10 +46,17 @@ class StateHost:
 
 
 @asynccontextmanager
-async def state_host(plugin: str, factory: Any, settings: Mapping[str, Any]) -> AsyncIterator[StateHost]:
+async def state_host(
+    plugin: str, factory: Any, settings: Mapping[str, Any], *, confirm_seconds: float = 120.0
+) -> AsyncIterator[StateHost]:
     registry = Registry()
     registry.add("state", plugin, factory)
-    table = {"groups": ["plugins"], "plugins": [plugin], "plugin": {plugin: dict(settings)}}
+    table = {
+        "groups": ["plugins"],
+        "plugins": [plugin],
+        "plugin": {plugin: dict(settings)},
+        "confirm_seconds": confirm_seconds,
+    }
     source = registry.make("source", "host", table, Parts(store=MemoryStore()))
     person = Person()
     async with Runtime(provider=ScriptedProvider([]), sources=[source], approver=person) as runtime:

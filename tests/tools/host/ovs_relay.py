@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from itertools import chain, repeat
 from pathlib import Path
 
 
@@ -42,6 +43,34 @@ async def speaker(path: Path, *answers: bytes) -> AsyncIterator[None]:
 
     async with await asyncio.start_unix_server(serve, path):
         yield
+
+
+MOST_FLOOD = 64 * 1024 * 1024
+"""The most bytes that a flood sends."""
+
+
+@asynccontextmanager
+async def flood(path: Path, *pieces: bytes) -> AsyncIterator[asyncio.Future[int]]:
+    """Listens at `path`, sends the pieces, the last of them again and again, and reads nothing but what comes first. Yields the
+    number of bytes that were sent until the connection ended, or all were."""
+    sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        size = 0
+        with suppress(OSError):
+            for piece in chain(pieces, repeat(pieces[-1])):
+                writer.write(piece)
+                await writer.drain()
+                size += len(piece)
+                if size >= MOST_FLOOD:
+                    break
+        sent.set_result(size)
+        writer.transport.abort()
+
+    async with await asyncio.start_unix_server(serve, path):
+        yield sent
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, before: Callable[[bytes], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,9 @@ from toolcaddie.core.tool import JsonObject, ToolResult
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Approver, Store
 from toolcaddie.registry import Registry
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider
+from toolcaddie.tools.host import HostSource
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 
@@ -108,6 +111,15 @@ class House:
         return {name: thing["text"] for name, thing in state.items()}
 
 
+def shelf_source(shelf: Shelf, parts: Parts | None = None, *, confirm_seconds: float = 60.0) -> HostSource:
+    """Returns the source `host` that has a shelf and nothing else."""
+    registry = Registry()
+    registry.add("state", "shelf", lambda: shelf)
+    settings = {"groups": ["plugins"], "plugins": ["shelf"], "confirm_seconds": confirm_seconds}
+    source: HostSource = registry.make("source", "host", settings, parts or Parts(store=MemoryStore()))
+    return source
+
+
 @asynccontextmanager
 async def house(
     shelf: Shelf,
@@ -117,10 +129,14 @@ async def house(
     clock: Callable[[], float] | None = None,
     approver: Approver | None = None,
 ) -> AsyncIterator[House]:
-    registry = Registry()
-    registry.add("state", "shelf", lambda: shelf)
-    settings = {"groups": ["plugins"], "plugins": ["shelf"], "confirm_seconds": confirm_seconds}
     parts = Parts(store=store) if clock is None else Parts(store=store, clock=clock)
-    source = registry.make("source", "host", settings, parts)
+    source = shelf_source(shelf, parts, confirm_seconds=confirm_seconds)
     async with Runtime(provider=ScriptedProvider([]), sources=[source], approver=approver or Person()) as runtime:
         yield House(runtime=runtime, shelf=shelf)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Waits until something holds that has no event."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110  files have no event
+            await asyncio.sleep(0.005)

@@ -112,7 +112,7 @@ async def test_the_query_shows_used_bytes_that_are_no_part_of_the_state(folder: 
         (folder / "a" / "file").write_bytes(b"x" * 8192)
         second = (await runtime.call("plugin_storage_query", {"filter": "*/a"})).structured
         other = (await runtime.call("plugin_storage_query", {"filter": "*/b"})).structured
-    assert first["measures"] == {str(folder / "a"): {"bytes": MEGABYTE, "used_bytes": 0, "free_bytes": MEGABYTE}}
+    assert first["measures"][str(folder / "a")] == {"bytes": MEGABYTE, "used_bytes": 0, "free_bytes": MEGABYTE}
     assert second["measures"][str(folder / "a")]["used_bytes"] == 8192
     assert (first["version"], other["measures"]) == (second["version"], {})
 

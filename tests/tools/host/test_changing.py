@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.tools.host.shelf import Shelf, house
+from tests.tools.host.shelf import Person, Shelf, house, until
+from toolcaddie.core.errors import HostError
+from toolcaddie.core.states import Change
+from toolcaddie.guards.processes import run
 from toolcaddie.parts import Parts
 from toolcaddie.registry import Registry
 from toolcaddie.storage.memory import MemoryStore
@@ -25,10 +28,14 @@ def shelf(tmp_path: Path) -> Shelf:
     return Shelf(folder)
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110  files have no event
-            await asyncio.sleep(0.005)
+class Keeper(Shelf):
+    """A shelf that changes only while it can run a program, as the firewall does."""
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        completed = await run(["true"])
+        if completed.code != 0:
+            raise HostError(f"the program ended with {completed.code}")
+        await super().apply(changes)
 
 
 async def test_the_shelf_keeps_the_contract_of_state_plugins(shelf: Shelf) -> None:
@@ -114,6 +121,17 @@ async def test_a_difference_that_the_model_has_changed_is_refused(shelf: Shelf, 
             assert await home.texts() == {"old": "an old text"}
 
 
+@pytest.mark.parametrize("after", [{"text": "x" * 201}, {"text": ["a"]}, {"text": "a", "more": 1}])
+async def test_a_value_that_the_schema_forbids_is_no_better_in_a_difference(shelf: Shelf, after: Any) -> None:
+    async with house(shelf, MemoryStore()) as home:
+        diff = await home.difference({"old": {"text": "o"}})
+        diff["changes"][0]["after"] = after
+        result = await home.call("apply", diff=diff, dry_run=False)
+        assert result.error == "invalid_arguments"
+        assert "diff: old: " in result.text
+        assert await home.texts() == {"old": "an old text"}
+
+
 async def test_what_is_no_difference_is_refused_with_its_name(shelf: Shelf) -> None:
     async with house(shelf, MemoryStore()) as home:
         for diff in ({}, {"plugin": "shelf"}, {"plugin": "firewall", "base": "", "changes": []}, {"changes": 5}):
@@ -164,6 +182,15 @@ async def test_a_change_that_nobody_confirms_is_undone(shelf: Shelf) -> None:
         await until(lambda: not (shelf.folder / "new.txt").exists())
 
 
+async def test_a_plugin_that_runs_a_program_can_undo_after_the_call_has_ended(shelf: Shelf) -> None:
+    """The programs that a call has started are killed when it ends; the undoing is none of them."""
+    keeper = Keeper(shelf.folder, may_lock_out=True)
+    async with house(keeper, MemoryStore(), confirm_seconds=0.2) as home:
+        diff = await home.difference({"new": {"text": "n"}})
+        assert (await home.call("apply", diff=diff, dry_run=False)).success
+        await until(lambda: not (shelf.folder / "new.txt").exists())
+
+
 async def test_the_same_call_again_confirms_a_change(shelf: Shelf) -> None:
     shelf.may_lock_out = True
     store = MemoryStore()
@@ -175,6 +202,21 @@ async def test_the_same_call_again_confirms_a_change(shelf: Shelf) -> None:
         assert (await home.call("apply", diff=diff, dry_run=False)).structured["confirmed"] is True
         assert (await home.call("apply", diff=other, dry_run=False)).success
     assert (shelf.folder / "new.txt").exists()
+
+
+async def test_a_question_about_a_call_that_would_fail_says_why(shelf: Shelf) -> None:
+    shelf.may_lock_out = True
+    person = Person()
+    async with house(shelf, MemoryStore(), approver=person) as home:
+        diff = await home.difference({"new": {"text": "n"}})
+        await home.call("apply", diff=diff, dry_run=False)
+        other = await home.difference({"other": {"text": "x"}})
+        await home.call("apply", diff=other, dry_run=False)
+    assert person.questions[1].effects == ("shelf.create other",)
+    assert person.questions[1].preview.endswith(
+        "If it is approved now, it fails: a change of shelf waits for its confirmation; "
+        "apply the same diff again to confirm that change, or wait until it is undone"
+    )
 
 
 async def test_a_change_that_was_not_confirmed_before_a_restart_is_undone_after_it(shelf: Shelf) -> None:

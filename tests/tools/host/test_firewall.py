@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
+from tests.tools.host.hosting_state import state_host
 from tests.tools.host.netns import LINUX_ROOT, NFT, connection, isolated, neighbour, nft
 from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
-from tests.tools.host.shelf import Person
+from tests.tools.host.shelf import Person, until
 from toolcaddie import PracticeModel, Runtime
 from toolcaddie.core.errors import ConfigError, HostError, RequestError
 from toolcaddie.core.states import DesiredState
@@ -27,6 +29,7 @@ from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing.part_contracts import STATE, StateSubject, check_all
 from toolcaddie.tools.host import host as host_source
 from toolcaddie.tools.host.states.firewall import firewall
+from toolcaddie.util.replacing import replace
 
 pytestmark = [
     pytest.mark.anyio,
@@ -170,6 +173,27 @@ async def test_a_bad_name_or_value_is_refused(host: Changing, desired: DesiredSt
         await host.difference(desired)
 
 
+@pytest.mark.parametrize("network", ["::ffff:1.2.3.4", "::1.2.3.4", "::ffff:1.2.3.0/120", "::", "::ffff:0:0/96"])
+async def test_a_network_that_nft_writes_in_another_way_is_the_same(host: Changing, network: str) -> None:
+    undo = await made(host, {"new": {**RULE, "source": network}})
+    assert not (await host.difference({"new": {**RULE, "source": network}})).effective
+    await confirmed(host, undo)
+    assert "drop" not in nft("list", "table", "inet", "toolcaddie")
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("order", 100_000), ("protocol", {"range": [0, 255]}), ("port", 7.5)])
+async def test_a_value_that_a_model_writes_into_a_difference_is_judged_as_one_that_it_desires(
+    host: Changing, attribute: str, value: Any
+) -> None:
+    diff = await host.difference({"new": {**RULE, "protocol": "tcp"}})
+    (change,) = diff.changes
+    assert change.after is not None
+    forged = replace(diff, changes=(replace(change, after={**change.after, attribute: value}),))
+    with pytest.raises(RequestError, match=attribute):
+        await host.apply(forged)
+    assert nft("list", "ruleset") == ""
+
+
 async def test_a_program_that_is_missing_or_says_nonsense_fails_clearly() -> None:
     with pytest.raises(ConfigError, match="not an absolute path"):
         firewall(program="nft")
@@ -181,6 +205,14 @@ async def test_a_program_that_is_missing_or_says_nonsense_fails_clearly() -> Non
     assert not back_end.present
     (real,) = await firewall().back_ends()
     assert real.present, real
+
+
+async def test_a_program_that_is_killed_is_said_to_be(tmp_path: Path) -> None:
+    program = tmp_path / "nft"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o700)
+    with pytest.raises(HostError, match="nft was ended by signal 9"):
+        await firewall(program=str(program)).query()
 
 
 def test_without_permission_the_reason_is_said() -> None:
@@ -245,11 +277,21 @@ async def test_a_port_is_closed_confirmed_and_opened_again_by_the_tools() -> Non
             assert connection(OTHER, 8001) == "open"
 
 
+async def test_a_change_by_the_tools_that_nobody_confirms_is_undone() -> None:
+    async with state_host("firewall", firewall, {}, confirm_seconds=0.2) as host:
+        before = await host.state()
+        applied = await host.apply(SSH)
+        assert applied.success, applied.text
+        assert "tcp dport 22" in nft("list", "ruleset")
+        await until(lambda: "tcp dport 22" not in nft("list", "ruleset"))
+        assert await host.state() == before
+
+
 # --- random states ------------------------------------------------------------------------------------------------------
 
 NETWORKS = (
     st.sampled_from(["10.0.0.0/8", "10.1.2.3/32", "0.0.0.0/0", "192.168.0.0/31"]),
-    st.sampled_from(["fd00::/8", "::1/128", "::/0", "2001:db8::/127"]),
+    st.sampled_from(["fd00::/8", "::1/128", "::/0", "2001:db8::/127", "::ffff:10.1.2.0/120", "::1.2.3.4/128"]),
 )
 
 

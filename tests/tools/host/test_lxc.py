@@ -135,6 +135,8 @@ async def test_what_others_have_set_stays_and_is_shown_by_its_name(server: Incus
         ({"image": "debian/12", "profiles": ["root"]}, "the profile 'root' is not allowed"),
         ({"image": "debian/12", "other": ["raw.lxc"]}, "cannot set: raw.lxc"),
         ({"image": "debian/12", "limits.cpu": "1\nraw.lxc=x"}, "limits.cpu is"),
+        ({"image": "debian/12", "limits.cpu": "1\u0968"}, "limits.cpu is"),
+        ({"image": "debian/12", "limits.processes": "1\uff12"}, "limits.processes is"),
         ({"image": "debian/12", "limits.memory": "-1"}, "limits.memory is"),
         ({"image": "debian/12", "boot.autostart": "yes"}, "boot.autostart is"),
         ({"image": "debian/12", "description": "a\x1b]52;c"}, "description is"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tools.host.netns import LINUX_ROOT, ip, isolated, neighbour
 from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
+from tests.tools.host.shelf import until
 from toolcaddie.core.errors import HostError, RequestError
 from toolcaddie.core.states import DesiredState
 from toolcaddie.states.changing import Changing
@@ -21,7 +22,8 @@ from toolcaddie.tools.host.states.network import network
 
 pytestmark = [pytest.mark.anyio, LINUX_ROOT]
 
-PAIR: DesiredState = {"left": {"kind": "veth", "peer": "right"}, "right": {"kind": "veth", "peer": "left"}}
+LEFT = {"kind": "veth", "peer": "right"}
+PAIR: DesiredState = {"left": LEFT, "right": {"kind": "veth", "peer": "left"}}
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +147,7 @@ def _has_kind(kind: str) -> bool:
         ({"route 10.0.0.0/8 metric": {"interface": "left"}}, "a route is written as"),
         ({"route 10.0.0.0/8": {"interface": "le\nft"}}, "interface is the name of a link"),
         ({"route 10.0.0.0/8": {"interface": "left", "via": "fd00::1"}}, "via is an IPv4 address"),
-        ({"route 10.0.0.0/8": {"interface": "left", "mtu": 1400}}, "via and interface only"),
+        ({"route 10.0.0.0/8": {"interface": "left", "mtu": 1400}}, "via, interface, source and onlink only"),
     ],
 )
 async def test_a_bad_name_or_value_is_refused(host: Changing, desired: DesiredState, reason: str) -> None:
@@ -209,7 +211,75 @@ async def test_routes_survive_the_exchange_of_the_only_address(host: Changing) -
     assert "default via 10.5.0.9 dev left" in ip("route", "show")
 
 
+async def test_routes_are_undone_with_all_that_they_have(host: Changing) -> None:
+    await made(host, {**PAIR, "left": {**LEFT, "addresses": ["10.5.0.1/24", "10.5.0.7/24"]}})
+    ip("route", "add", "default", "via", "172.31.1.1", "dev", "left", "onlink")
+    ip("route", "add", "10.9.0.0/16", "via", "10.5.0.2", "dev", "left", "src", "10.5.0.7")
+    before = ip("route", "show").replace(" proto static", "")
+    state = await host.query()
+    desired = {"left": {"up": False}, "route 0.0.0.0/0": None, "route 10.9.0.0/16": None}
+    await confirmed(host, await made(host, desired))
+    assert await host.query() == state
+    assert ip("route", "show").replace(" proto static", "") == before
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        ("10.9.0.0/16", "dev", "left", "table", "77"),
+        ("10.9.0.0/16", "nexthop", "via", "10.5.0.2", "nexthop", "via", "10.5.0.3"),
+    ],
+)
+async def test_a_link_whose_routes_could_not_be_made_again_stays_up(host: Changing, route: tuple[str, ...]) -> None:
+    await made(host, {**PAIR, "left": {**LEFT, "addresses": ["10.5.0.1/24"]}})
+    ip("route", "add", *route)
+    before = ip("route", "show", "table", "all")
+    losing: list[DesiredState] = [{"left": {"up": False}}, {"left": {"addresses": []}}, dict.fromkeys(PAIR)]
+    for desired in losing:
+        with pytest.raises(HostError, match=r"has a route to 10\.9\.0\.0 .* would be lost, so nothing was done"):
+            await host.apply(await host.difference(desired))
+        assert ip("route", "show", "table", "all") == before
+
+
+async def test_a_route_with_what_cannot_be_set_again_stays(host: Changing) -> None:
+    await made(host, {**PAIR, "left": {**LEFT, "addresses": ["10.5.0.1/24"]}})
+    ip("route", "add", "10.9.0.0/16", "via", "10.5.0.2", "dev", "left", "mtu", "1300")
+    changes: list[dict[str, Any] | None] = [None, {"via": "10.5.0.3"}, {"other": []}]
+    for desired in changes:
+        with pytest.raises(RequestError, match=r"metrics, which could not be set again|other cannot be set"):
+            await host.difference({"route 10.9.0.0/16": desired})
+
+
+async def test_a_link_on_which_another_one_depends_is_not_deleted(host: Changing) -> None:
+    await made(host, PAIR)
+    try:
+        ip("link", "add", "link", "left", "name", "mv0", "type", "macvlan")
+    except AssertionError as error:
+        pytest.skip(f"this kernel has no macvlan: {error}")
+    with pytest.raises(HostError, match="mv0 depends on left, and would be lost with it"):
+        await host.apply(await host.difference(dict.fromkeys(PAIR)))
+    assert "mv0" in ip("link")
+
+
+async def test_an_address_with_another_end_is_no_part_of_the_state(host: Changing) -> None:
+    await made(host, PAIR)
+    ip("addr", "add", "10.8.0.1", "peer", "10.8.0.2/32", "dev", "left")
+    await made(host, {"left": {"addresses": ["10.5.0.1/24"]}})
+    await made(host, {"left": {"addresses": []}})
+    assert "10.8.0.1 peer 10.8.0.2/32" in ip("addr", "show", "left")
+
+
 # --- effects ------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_somebody_else_has_changed_meanwhile_is_not_undone(host: Changing) -> None:
+    await made(host, PAIR)
+    undone = changing(network(), confirm_seconds=0.2)
+    await undone.apply(await undone.difference({"left": {"mtu": 1300}}))
+    ip("addr", "add", "10.3.0.9/24", "dev", "left")
+    await until(lambda: "mtu 1500" in ip("link", "show", "left"))
+    await undone.close()
+    assert "10.3.0.9/24" in ip("addr", "show", "left")
 
 
 async def test_effects_name_the_interfaces_and_a_person_is_asked_before_a_link_goes_down(host: Changing) -> None:

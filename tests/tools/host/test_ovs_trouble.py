@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.host.ovs_relay import relay, speaker
+from tests.tools.host.ovs_relay import MOST_FLOOD, flood, relay, speaker
 from tests.tools.host.ovs_rig import Machine, console
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.tools.host.ovs import openflow
@@ -64,6 +64,7 @@ async def test_an_echo_of_the_server_is_answered_so_that_the_connection_lasts(tm
     [
         (b"", "the connection was lost"),
         (b"[nonsense]", "an answer is no JSON"),
+        (b'{"id":1,"result":"\xff"}', "an answer is no JSON"),
         (b'{"id":1,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "an answer is no JSON"),
         (b'{"id":1,"result":5,"error":null}', "the answer cannot be read"),
         (b'{"id":1,"result":[5],"error":null}', "the answer cannot be read"),
@@ -99,6 +100,14 @@ async def test_a_database_that_does_not_answer_is_given_up_and_asked_again_on_an
         for _ in range(2):
             assert "has not answered within 0.1 s" in await desk.failure("ovs_list_bridges")
     assert len(connections) == 2
+
+
+async def test_a_database_that_asks_for_echoes_and_reads_none_fills_no_memory(ovs: Machine) -> None:
+    path = ovs.folder / "flood.sock"
+    echo = json.dumps({"method": "echo", "params": ["x" * 100_000], "id": "probe"}).encode()
+    async with flood(path, echo) as sent, console(ovs, database=f"unix:{path}", timeout=2.0) as desk:
+        assert "has not answered within 2 s" in await desk.failure("ovs_list_bridges")
+    assert await sent < MOST_FLOOD
 
 
 def message(kind: int, body: bytes, xid: int) -> bytes:
@@ -137,6 +146,18 @@ async def test_a_wrong_answer_of_a_switch_is_a_failed_result(ovs: Machine, answe
     folder.mkdir(exist_ok=True)
     async with speaker(folder / "br0.mgmt", *answers), console(ovs, folder=str(folder)) as desk:
         assert problem in await desk.failure("ovs_dump_flows", bridge="br0")
+
+
+async def test_a_switch_that_asks_for_echoes_and_reads_none_fills_no_memory(ovs: Machine) -> None:
+    ovs.vsctl("add-br", "br0")
+    folder = ovs.folder / "flood"
+    folder.mkdir(exist_ok=True)
+    async with (
+        flood(folder / "br0.mgmt", HELLO, message(2, bytes(60_000), 1)) as sent,
+        console(ovs, folder=str(folder), timeout=2.0) as desk,
+    ):
+        assert "has not answered within 2 s" in await desk.failure("ovs_dump_flows", bridge="br0")
+    assert await sent < MOST_FLOOD
 
 
 @pytest.mark.parametrize("database", ["", "db.sock", "unix:db.sock", "ssl:1.2.3.4:6640", "tcp:host", "tcp:host:0"])

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from tests.tools.host.hosting_state import state_host
 from tests.tools.host.netns import LINUX_ROOT, NFT, connection, ip, isolated, neighbour, nft
 from tests.tools.host.plugin_properties import changing, check_properties, confirmed, made
+from tests.tools.host.shelf import until
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.states import DesiredState
 from toolcaddie.states import Changing
@@ -138,6 +140,35 @@ async def test_the_profile_and_the_tables_of_others_are_apart(host: Changing) ->
 async def test_a_bad_value_is_refused(host: Changing, desired: DesiredState, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         await host.difference(desired)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "question"),
+    [
+        ({"allow": [{"host": "10.77.0.2", "protocol": "tcp", "port": 8001}, {"host": "0.0.0.0/0"}]}, "lets 1 more"),
+        ({"resolvers": [RESOLVER, OTHER, "::1"]}, "lets 2 more"),
+        ({"allow": []}, ""),
+        ({"resolvers": []}, ""),
+    ],
+)
+async def test_a_person_is_asked_before_a_profile_lets_more_through(
+    host: Changing, wanted: dict[str, Any], question: str
+) -> None:
+    new = await host.difference(PROFILE)
+    assert not host.plugin.question(new.changes[0])
+    await made(host, PROFILE)
+    (change,) = (await host.difference({"profile": wanted})).changes
+    assert host.plugin.question(change) == (f"{question} through the egress profile" if question else "")
+
+
+async def test_a_change_by_the_tools_that_nobody_confirms_is_undone() -> None:
+    async with state_host("privacy", privacy, {}, confirm_seconds=0.2) as host:
+        before = await host.state()
+        applied = await host.apply(PROFILE)
+        assert applied.success, applied.text
+        assert "policy drop" in nft("list", "ruleset")
+        await until(lambda: "policy drop" not in nft("list", "ruleset"))
+        assert await host.state() == before
 
 
 # --- random states ------------------------------------------------------------------------------------------------------

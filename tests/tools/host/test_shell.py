@@ -72,6 +72,20 @@ async def test_a_program_that_is_not_in_the_list_is_refused(tmp_path: Path) -> N
     assert len(PROGRAMS) == 41
 
 
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("systemctl start nginx", "command is 'systemctl' alone, and the other words are args"),
+        ("/usr/bin/ls", "command is 'ls' alone"),
+        ("reboot now", "cargo, cat, curl, date"),
+    ],
+)
+async def test_a_whole_line_or_a_path_is_refused_with_what_to_write(tmp_path: Path, command: str, advice: str) -> None:
+    async with opened(tmp_path, "plain") as made:
+        result = await made.call("shell_execute", {"command": command})
+    assert advice in result.text
+
+
 @pytest.mark.proves("R004-25")
 async def test_a_command_is_killed_after_its_time(tmp_path: Path) -> None:
     async with opened(tmp_path, "plain", programs=["sleep"]) as made:
@@ -146,6 +160,12 @@ async def test_a_command_has_the_effect_of_the_tool_that_does_the_same(
         "ovs-ofctl add-flow tcp:10.0.0.1:6633 actions=drop",
         "ovs-ofctl del-flows br0",
         "ovs-ofctl del-flows br0 table=255",
+        "ovs-ofctl del-flows br0 cookie=0/0",
+        "ovs-ofctl del-flows br0 dl_src=00:00:00:00:00:00/00:00:00:00:00:00",
+        "ovs-vsctl del-br br0",
+        "systemctl start suspend.target",
+        "systemctl restart runlevel6.target",
+        "ip link add a type veth peer mtu 1400 name b",
         "ip link set up eth0",
         "ip link set m eth0",
         "ip link set mtu 1400 dev eth0",

@@ -12,8 +12,15 @@ from typing import Any
 import pytest
 
 from tests.tools.host.plugin_properties import changing
+from toolcaddie import Runtime
 from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.states import Change
+from toolcaddie.parts import Parts
+from toolcaddie.registry import Registry
+from toolcaddie.storage.memory import MemoryStore
+from toolcaddie.testing import ScriptedProvider
 from toolcaddie.tools.host.states.storage import storage
+from toolcaddie.tools.host.states.storage.reading import Mount, disks_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="mounts are read on Linux only")]
 
@@ -77,6 +84,12 @@ async def test_a_device_is_planned_with_the_options_that_are_always_there() -> N
     assert plugin.effects(diff.changes[0]) == ("storage.mount /mnt/a",)
 
 
+def test_a_mount_with_another_file_system_has_the_effect_of_the_unmount_too() -> None:
+    before = {"source": "/dev/sdb1", "fstype": "ext4", "options": ["nodev", "nosuid"]}
+    change = Change(action="modify", target="/mnt/a", before=before, after={**before, "fstype": "xfs"})
+    assert storage().effects(change) == ("storage.unmount /mnt/a", "storage.mount /mnt/a")
+
+
 @pytest.mark.parametrize(
     "point", ["/", "/etc", "/etc/x", "/usr/lib", "/tmp", "/root/.ssh", "/proc/1", "mnt", "/mnt/../etc", "/mnt/a,suid"]
 )
@@ -88,3 +101,32 @@ def test_a_point_of_the_system_is_refused_at_the_start(point: str) -> None:
 async def test_without_settings_nothing_is_mounted_and_the_answer_says_so() -> None:
     assert await changing(storage()).query() == {}
     assert "there are: none" in await refusal({"/mnt/a": None}, points=())
+
+
+async def test_without_settings_the_query_shows_how_full_the_disk_is() -> None:
+    source = Registry().make(
+        "source", "host", {"groups": ["plugins"], "plugins": ["storage"]}, Parts(store=MemoryStore())
+    )
+    async with Runtime(provider=ScriptedProvider([]), sources=[source]) as runtime:
+        value = (await runtime.call("plugin_storage_query", {})).structured
+        other = (await runtime.call("plugin_storage_query", {"filter": "/nowhere*"})).structured
+    size = os.statvfs("/")
+    assert value["state"] == other["measures"] == {}
+    assert value["measures"]["/"]["bytes"] == size.f_blocks * size.f_frsize
+
+
+def test_only_disks_of_this_machine_are_measured_each_once() -> None:
+    lines = [
+        ("/", "8:1", "ext4", "/dev/sda1"),
+        ("/var/lib/docker", "8:1", "ext4", "/dev/sda1"),
+        ("/home", "253:0", "xfs", "/dev/mapper/vg-home"),
+        ("/snap/core/1", "7:0", "squashfs", "/dev/loop0"),
+        ("/mnt/share", "0:50", "nfs4", "server:/share"),
+        ("/mnt/phone", "0:51", "fuse.mtp", "/dev/fuse"),
+        ("/proc", "0:5", "proc", "proc"),
+    ]
+    mounts = [
+        Mount(point=point, device=device, root="/", fstype=kind, source=source, options=frozenset(), all_options={})
+        for point, device, kind, source in lines
+    ]
+    assert disks_of(mounts) == ["/", "/home"]

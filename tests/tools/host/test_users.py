@@ -138,6 +138,14 @@ async def test_locking_keeps_the_password_and_unlocking_needs_one(prefix: Path, 
     assert "has no password" in await refusal(host, {"bob": {"locked": False}})
 
 
+async def test_a_user_who_cannot_be_made_leaves_no_group(prefix: Path, host: Changing) -> None:
+    before = await host.query()
+    (prefix / "etc" / "passwd.lock").write_text(str(os.getpid()))  # groupadd does not need this file, useradd does
+    with pytest.raises(HostError, match=r"useradd failed .* what had been done was undone"):
+        await made(host, {"carl": {"uid": 40003}})
+    assert await host.query() == before
+
+
 @pytest.mark.parametrize("name", ["root", "daemon", "toor", "nobody", "group:sudo", "group:nogroup"])
 async def test_what_belongs_to_the_system_is_never_changed(prefix: Path, host: Changing, name: str) -> None:
     files = {path.name: path.read_bytes() for path in (prefix / "etc").iterdir()}

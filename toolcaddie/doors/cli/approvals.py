@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,6 +35,8 @@ from toolcaddie.util.user import user_name
 
 _ARGUMENTS_SHOWN = 80
 _ALL = sys.maxsize
+_MCP = "mcp"
+"""The channel of calls by MCP clients, which no message continues."""
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant whose approvals are meant.")
 run_option = click.option("--run", "run_id", metavar="RUN_ID", help="All open questions of this run.")
@@ -182,13 +184,22 @@ def _answer(
             if len(waiting_runs := runs[answer.id]) > 1:
                 effect = "the first that goes on uses it" if approved else "all of them are refused"
                 note(f"{', '.join(waiting_runs)} wait for this answer: {effect}")
-        for waiting in dict.fromkeys(run for answer in answers for run in (answer.run_id, *runs[answer.id])):
-            note(
-                f"{waiting} goes on with the next message of its conversation, or with `toolcaddie resume {waiting}`; name "
-                "the same --catalog and --box there as in the command that began it"
-            )
+        for line in dict.fromkeys(line for answer in answers for line in _continuations(answer, runs[answer.id])):
+            note(line)
     if problems:
         raise CommandFailed("; ".join(problems))
+
+
+def _continuations(answer: Approval, waiting: Sequence[str]) -> Iterator[str]:
+    """Returns how the runs that waited for an answer go on."""
+    for run in (answer.run_id, *waiting):
+        if run == answer.run_id and answer.principal.channel == _MCP:
+            yield f"the MCP client goes on by making the same call of {visible_line(answer.tool)} again"
+        else:
+            yield (
+                f"{run} goes on with the next message of its conversation, or with `toolcaddie resume {run}`; name the same "
+                "--catalog and --box there as in the command that began it"
+            )
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.sources.arranged import arrangement_of
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.tools.host import HostSource
+from toolcaddie.tools.host.groups import Group, looked_at
 
 _TYPE = "host"
 
@@ -66,13 +67,18 @@ async def _reports(settings: Settings) -> Sequence[Report]:
         for number, table in enumerate(tables, 1):
             own, _ = arrangement_of(table.config, registry.config_type("source", _TYPE))
             source: HostSource = registry.make("source", _TYPE, own, parts)
-            for group in source.groups:
-                back_ends = tuple(await group.back_ends())
-                tools = len(tuple(group.source.tools()))
-                reports.append(Report(source=number, group=group.name, tools=tools, back_ends=back_ends))
+            try:
+                reports += [await _report(number, group) for group in source.groups]
+            finally:
+                await source.close()  # the connections that looking has opened
     finally:
         await sandbox.close()
     return reports
+
+
+async def _report(number: int, group: Group) -> Report:
+    back_ends = await looked_at(group.name, group.back_ends)
+    return Report(source=number, group=group.name, tools=len(tuple(group.source.tools())), back_ends=back_ends)
 
 
 def _print(reports: Sequence[Report]) -> None:
@@ -81,10 +87,20 @@ def _print(reports: Sequence[Report]) -> None:
         if not report.back_ends:
             rows.append((report.source, report.group, "", "works", "depends on nothing"))
         for each in report.back_ends:
-            state = "works" if each.present else "MISSING"
-            rows.append((report.source, report.group, each.name, state, each.detail))
+            state, detail = ("works", each.detail) if each.present else ("MISSING", _problem(each))
+            rows.append((report.source, report.group, each.name, state, detail))
     print_table(("source", "group", "part", "", "detail"), rows, spare=("source",))
-    for report in reports:
-        for each in report.back_ends:
-            if not each.present:
-                note(f"{report.group}: {each.name}: {each.remedy or 'nothing can be done on this machine'}")
+    missing = [each for report in reports for each in report.back_ends if not each.present]
+    for advice in dict.fromkeys(map(_advice, missing)):
+        note(advice)
+
+
+def _problem(missing: BackEnd) -> str:
+    """Returns what is wrong, without what to do about it, which a detail may say after a semicolon."""
+    return missing.detail.partition("; ")[0] if missing.remedy else missing.detail
+
+
+def _advice(missing: BackEnd) -> str:
+    """Returns what to do. Parts with one name, such as systemd as a group and as a plugin, have the same advice."""
+    name = missing.name.rpartition(": ")[2]
+    return f"{name}: {missing.remedy or 'nothing can be done on this machine'}"

@@ -43,8 +43,8 @@ catalog_option = click.option(
     metavar="SPEC",
     multiple=True,
     shell_complete=_complete_catalog,
-    help="Tools to use: the name of a sample (gym), a .jsonl file, python:module, openapi:FILE_OR_URL, mcp:URL or 'mcp:COMMAND'. "
-    "Can be repeated.",
+    help="Tools to use: the name of a source (gym, host), a .jsonl file, python:module, openapi:FILE_OR_URL, mcp:URL or "
+    "'mcp:COMMAND'. Can be repeated.",
 )
 
 

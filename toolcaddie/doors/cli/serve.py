@@ -126,7 +126,8 @@ class _Common:
     "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env KEY\n"
     "  toolcaddie serve --model anthropic:claude-sonnet-5-5\n"
     "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools\n"
-    "  toolcaddie serve --box files,exec,web",
+    "  toolcaddie serve --box files,exec,web\n"
+    "  toolcaddie serve --catalog host --preset compact",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port. [default: 8321]")

@@ -7,10 +7,11 @@ the trail with `events_of`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import Settings
@@ -119,9 +120,22 @@ def _print_runs(runs: Sequence[RunSummary]) -> None:
 def _print_events(events: Sequence[EventRecord]) -> None:
     rows = [
         (event.seq, local_time(event.at)[11:], event.kind, shortened(_sentence(event), _SENTENCE_SHOWN))
-        for event in events
+        for event in _with_tool_names(events)
     ]
     print_table(("#", "time", "event", "what"), rows, right=("#",), spare=("time",))
+
+
+def _with_tool_names(events: Sequence[EventRecord]) -> Iterable[EventRecord]:
+    """Returns the events; calls that wait have the names of their tools, where they were recorded as calls of `execute_tool`."""
+    names: dict[str, str] = {}
+    for event in events:
+        if event.kind == "call_decided":
+            names[event.data["id"]] = event.data["name"]
+        if event.kind != "run_paused":
+            yield event
+            continue
+        waiting = [{**item, "name": names.get(item["id"], item["name"])} for item in event.data["waiting"]]
+        yield msgspec.structs.replace(event, data={**event.data, "waiting": waiting})
 
 
 # --- one sentence per event -----------------------------------------------------------------------------------------------
@@ -137,7 +151,7 @@ def _start_sentence(data: Data) -> str:
 def _selection_sentence(data: Data) -> str:
     counts = data["counts"]
     names = _names([tool["name"] for tool in data["tools"]])
-    return f"{counts['selected']} of {counts['catalog']}: {names}"
+    return f"{counts['selected']} of {counts['catalog']}" + (f": {names}" if names else "")
 
 
 def _delivery_sentence(data: Data) -> str:

@@ -51,7 +51,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             f"    -d {shlex.quote(_body(asked, request))}",
             f'  python: openai.OpenAI(base_url="{url}/v1", api_key={_in_python(key)})',
             f"  {program} chat{_bot_option(settings)}{catalog}{_upstream(parts, model)}{database}",
-            _tools_line(program, catalog, example, has_bots=bot is not None),
+            _tools_line(program, catalog, example, has_bots=bot is not None, has_tools=bool(settings.source)),
             f"  {program} trail{database}  # what was selected, called and answered",
             f"  {url}/metrics{watchers}{_mcp(settings.mcp, url)}{_console(settings, url)}, and docs/ for everything else",
         )
@@ -68,11 +68,11 @@ def _bot_option(settings: Settings) -> str:
     return f" --bot {shlex.quote(next(iter(settings.bots)))}" if settings.bots and not settings.default_bot else ""
 
 
-def _tools_line(program: str, catalog: str, example: str, *, has_bots: bool) -> str:
-    """Returns the command that shows tools, or how to have some."""
-    if catalog:
-        return f'  {program} select "{example}"{catalog}'
-    return f"  {program} bots list  # the bots, and the number of tools of each" if has_bots else _NO_CATALOG
+def _tools_line(program: str, catalog: str, example: str, *, has_bots: bool, has_tools: bool) -> str:
+    """Returns the command that shows tools, or how to have some. `has_tools`: the settings have sources of tools."""
+    if has_bots and not catalog:
+        return f"  {program} bots list  # the bots, and the number of tools of each"
+    return f'  {program} select "{example}"{catalog}' if catalog or has_tools else _NO_CATALOG
 
 
 def _catalog_words(catalogs: Sequence[str]) -> list[str]:

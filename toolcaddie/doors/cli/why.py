@@ -42,6 +42,10 @@ from toolcaddie.selection.explain import Explanation
 _NOT_LISTED = "not listed"
 """The stage of a tool that the trail of a run does not mention. Other stages name the step of the selection that decided about
 the tool."""
+_CALLED = "called"
+"""The stage of a tool that was called without having been sent."""
+_NO_SELECTION: Mapping[str, Any] = {"tools": (), "dropped": (), "dropped_by_stage": {}}
+"""Stands for the selection of a run without a model."""
 
 
 @click.command(
@@ -154,6 +158,8 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
     """Prints the outcome of a tool in a recorded run, or without a tool the whole selection of the run."""
     events = asyncio.run(events_of(settings, run_id))
     selection = next((event.data for event in events if event.kind == "tools_selected"), None)
+    if selection is None and tool in _decided(events):  # a call without a model, such as one by MCP
+        selection = _NO_SELECTION
     if selection is None:
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
@@ -214,9 +220,11 @@ def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[Event
     for entry in selection["dropped"]:
         if entry["name"] == name:
             return {"chosen": False, "stage": entry["stage"], "score": entry["score"], "reasons": [entry["detail"]]}
-    if any(event.kind == "call_decided" and event.data["name"] == name for event in events):
+    if name in _decided(events):
         reason = "no definition of it was sent; the model ran it by its name"
-        return {"chosen": False, "stage": "called", "score": None, "reasons": [reason]}
+        if selection is _NO_SELECTION:
+            reason = "it was called directly; nothing was selected or sent"
+        return {"chosen": False, "stage": _CALLED, "score": None, "reasons": [reason]}
     reason = (
         f"the trail records only the best of the tools that were left out ({_omission_counts(selection)}), and this tool is not "
         "among them; most likely it matched nothing"
@@ -230,6 +238,11 @@ def _effects_of(tool: str, events: Sequence[EventRecord]) -> Sequence[str]:
     return list(dict.fromkeys(effect for data in decided for effect in data.get("effects", ())))
 
 
+def _decided(events: Sequence[EventRecord]) -> set[str]:
+    """Returns the names of the tools that were called."""
+    return {event.data["name"] for event in events if event.kind == "call_decided"}
+
+
 def _omission_counts(selection: Mapping[str, Any]) -> str:
     """Returns the number of tools that each stage dropped: `93 no_match, 12 floor`."""
     return ", ".join(f"{count} {stage}" for stage, count in selection["dropped_by_stage"].items()) or "none"
@@ -237,7 +250,8 @@ def _omission_counts(selection: Mapping[str, Any]) -> str:
 
 def _print_tool_of_run(record: Mapping[str, Any]) -> None:
     score = "" if record["score"] is None else f", score {record['score']:.3f}"
-    echo(f"{record['tool']} was {'in' if record['chosen'] else 'out'}: {record['stage']}{score}")
+    verdict = "in" if record["chosen"] else "out"
+    echo(f"{record['tool']} was {verdict}{', but ' if record['stage'] == _CALLED else ': '}{record['stage']}{score}")
     for reason in record["reasons"]:
         echo(f"  {reason}")
     for effect in record["effects"]:

@@ -17,6 +17,8 @@ Select = Callable[[str, Scene], Sequence[Tool]]
 class All:
     """Every tool that the client may see."""
 
+    instructions = ""
+
     async def tools(self, scene: Scene) -> Sequence[Tool]:
         return (*scene.desk.view, *_reader(scene))
 
@@ -26,6 +28,8 @@ class All:
 
 class Selected:
     """`search_tools`, and the tools that fit the client's last search or the task that it declared."""
+
+    instructions = "search_tools finds more tools; those that fit your last search are then among your tools."
 
     def __init__(self, select: Select) -> None:
         self._select = select

@@ -56,10 +56,15 @@ def _executor(effect: Effect) -> Tool:
 
 
 _EXECUTORS: Mapping[str, Effect] = {f"execute_{effect}": effect for effect in _LEVELS}
+_FINDING = "Find tools with search_tools or list_tools, read their arguments with get_tool_schema, and run them with"
 
 
 class Compact:
     """Six tools, with an execution tool for each effect."""
+
+    instructions = (
+        f"{_FINDING} execute_read, execute_write or execute_destructive, whichever is the effect of the tool."
+    )
 
     def __init__(self) -> None:
         self._tools = (*LOOKING.values(), *map(_executor, _LEVELS))
@@ -94,6 +99,8 @@ class Compact:
 
 class Five:
     """The five meta tools of the preset `compact`, for clients that were built for them."""
+
+    instructions = f"{_FINDING} {EXECUTE_TOOL}."
 
     def __init__(self) -> None:
         self._execute, self._respond = (OURS[name].definition(OFFER) for name in (EXECUTE_TOOL, RESPOND))

@@ -36,6 +36,9 @@ class Scene:
 class Menu(Protocol):
     """The tools that clients see in one mode."""
 
+    instructions: str
+    """How a model uses these tools; empty: nothing needs to be said."""
+
     async def tools(self, scene: Scene) -> Sequence[Tool]: ...
     async def call(self, name: str, arguments: Mapping[str, Any], scene: Scene) -> ToolResult: ...
 

@@ -62,13 +62,6 @@ _MOST_SESSIONS = 10_000
 _LIST_MILLISECONDS = 5_000
 """Milliseconds for which a client of the protocol of 2026 may keep a list."""
 
-_INSTRUCTIONS = {
-    "compact": "Find tools with search_tools or list_tools, read their arguments with get_tool_schema, and run them with "
-    "execute_read, execute_write or execute_destructive, whichever is the effect of the tool.",
-    "selected": "search_tools finds more tools; those that fit your last search are then among your tools.",
-    "all": "",
-}
-
 
 class _Server(Server[Any]):
     """A server that declares to clients of the protocol of 2025 that its list of tools may change."""
@@ -141,7 +134,7 @@ class ToolServer:
             "toolcaddie",
             version=__version__,
             title="Toolcaddie",
-            instructions=_INSTRUCTIONS[self._settings.mode] or None,
+            instructions=self._menu.instructions or None,
             cache_hints=dict.fromkeys(_CACHED, hint),
             get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,

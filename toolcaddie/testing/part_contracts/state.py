@@ -46,7 +46,8 @@ async def _changed(subject: StateSubject) -> AsyncIterator[tuple[StatePlugin, St
         await plugin.apply(diff.effective)
         yield plugin, diff
     finally:
-        back = difference(plugin, await plugin.query(), restoring(diff.changes))
+        state = await plugin.query()
+        back = difference(plugin, state, restoring(diff.changes, state))
         await plugin.apply(back.effective)
         await plugin.close()
 

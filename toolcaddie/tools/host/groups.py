@@ -7,11 +7,25 @@ from dataclasses import dataclass
 
 from toolcaddie.core.states import BackEnd
 from toolcaddie.ports import ToolSource
+from toolcaddie.tools.host.words import words
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
 
 
 async def no_back_ends() -> Sequence[BackEnd]:
     """Returns nothing, for a group that depends on nothing."""
     return ()
+
+
+async def looked_at(name: str, look: Callable[[], Awaitable[Sequence[BackEnd]]]) -> Sequence[BackEnd]:
+    """Returns what a part of the host depends on. One that cannot be looked at hides no other: it counts as missing."""
+    try:
+        return tuple(await look())
+    except Exception as error:  # code of a plugin, whatever it raises
+        log.exception("back_ends_raised", part=name)
+        problem = words(f"{type(error).__name__}: {error}")
+        return (BackEnd(name=name, present=False, detail=f"it cannot be looked at: {problem}"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ import msgspec
 
 from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
-from toolcaddie.core.errors import HostError, RequestError
+from toolcaddie.core.errors import HostError, RequestError, ToolcaddieError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import canonical_json
-from toolcaddie.core.states import Change, State, StateDiff
+from toolcaddie.core.states import Change, StateDiff
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult, failed
 from toolcaddie.ports import MeasuringPlugin, StatePlugin
-from toolcaddie.states.changing import Applied, Changing
+from toolcaddie.states.changing import Applied, Changing, matching
 from toolcaddie.states.differences import decoded, version_of
 
 _Step = Literal["query", "diff", "apply"]
@@ -60,8 +60,8 @@ class PluginTools:
         try:
             match step:
                 case "query":
-                    state = await part.query(arguments.get("filter", ""))
-                    measures = await _measures(part.plugin, state)
+                    state = await part.query(pattern := arguments.get("filter", ""))
+                    measures = await _measures(part.plugin, pattern)
                     return _result({"version": version_of(state), "state": state, **measures})
                 case "diff":
                     return _result(msgspec.to_builtins(await part.difference(arguments["desired_state"])))
@@ -84,32 +84,49 @@ class PluginTools:
             return Assessment(annotations=_READ_ONLY)
         try:
             diff = decoded(part.plugin, arguments["diff"])
-            changes = await part.check(diff)
-        except (HostError, RequestError):
+        except RequestError:
             return NOTHING  # the call itself fails, and says why
-        changed = changes or diff.effective
+        try:
+            changes = await part.check(diff)
+        except (HostError, RequestError) as error:
+            return _unchecked(part.plugin, diff, error)
+        changed = changes or diff.effective  # a confirmation is judged as the change itself
         return Assessment(
             preview=_preview(part.plugin, diff, changes),
-            question=_question(part.plugin, changes),
-            effects=tuple(dict.fromkeys(effect for change in changed for effect in part.plugin.effects(change))),
+            question=_question(part.plugin, changed),
+            effects=_effects(part.plugin, changed),
         )
 
 
-async def _measures(plugin: StatePlugin, state: State) -> dict[str, Any]:
-    """Returns what a plugin measures of the things of a state; nothing for one that measures nothing."""
+def _effects(plugin: StatePlugin, changes: Sequence[Change]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(effect for change in changes for effect in plugin.effects(change)))
+
+
+def _unchecked(plugin: StatePlugin, diff: StateDiff, error: ToolcaddieError) -> Assessment:
+    """Returns the judgement of a call that would fail now. It succeeds if the state becomes the one of the difference before the
+    call runs, so it is judged as if it did."""
+    try:
+        effects, question = _effects(plugin, diff.effective), _question(plugin, diff.effective)
+    except (LookupError, TypeError, ValueError, AttributeError):  # values that no plugin has planned
+        return Assessment(refusal=f"plugin_{plugin.name}_apply: {error}")
+    return Assessment(preview=f"If it is approved now, it fails: {error}", question=question, effects=effects)
+
+
+async def _measures(plugin: StatePlugin, pattern: str) -> dict[str, Any]:
+    """Returns what a plugin measures of the things whose names fit; nothing for one that measures nothing."""
     if not isinstance(plugin, MeasuringPlugin):
         return {}
-    return {"measures": {name: values for name, values in (await plugin.measures()).items() if name in state}}
+    return {"measures": matching(await plugin.measures(), pattern)}
 
 
 def _tool(name: str, plugin: StatePlugin, step: _Step) -> Tool:
     match step:
         case "query":
-            text = f"Read the present state. {plugin.description}"
+            text = f"{plugin.description} Read the present state."
             properties = {"filter": {"type": "string", "maxLength": 200, "description": "Names to read, such as a*"}}
             required = []
         case "diff":
-            text = f"Compare a desired state with the present one, without changing anything. {plugin.description}"
+            text = f"{plugin.description} Compare a desired state with the present one, without changing anything."
             properties = {
                 "desired_state": {
                     "type": "object",
@@ -149,13 +166,17 @@ def _outcome(plugin: StatePlugin, applied: Applied) -> ToolResult:
         return _result({**value, "confirmed": True}, "The change is confirmed and stays.")
     if not applied.changes:
         return _result({**value, "applied": False}, "There is nothing to change.")
+    notes: list[str] = []
     if applied.undo is not None:
         value["undo"] = msgspec.to_builtins(applied.undo)
-    if applied.confirm_within is None:
-        return _result(value)
-    seconds = value["confirm_within_seconds"] = int(applied.confirm_within)
-    note = f"This is undone in {seconds} s unless plugin_{plugin.name}_apply is called again with the same diff."
-    return _result(value, note)
+    else:
+        notes.append(f"No diff leads back: {applied.no_undo}.")
+    if applied.confirm_within is not None:
+        seconds = value["confirm_within_seconds"] = int(applied.confirm_within)
+        notes.append(
+            f"This is undone in {seconds} s unless plugin_{plugin.name}_apply is called again with the same diff."
+        )
+    return _result(value, " ".join(notes))
 
 
 def _result(value: Any, note: str = "") -> ToolResult:

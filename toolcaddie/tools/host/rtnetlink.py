@@ -32,7 +32,8 @@ class Address:
 
     cidr: str
     own: bool
-    """True: somebody set it for good. False: it appears and disappears by itself (link-local, or with a lifetime)."""
+    """True: somebody set it for good. False: it appears and disappears by itself (link-local, or with a lifetime), or is one end
+    of a line, whose other end is no attribute here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Link:
     master: int | None
     """Index of the bridge it belongs to."""
     lower: int | None
-    """Index of the peer of a veth link, or of the link below a VLAN; None: there is none in this network namespace."""
+    """Index of the peer of a veth link, or of the link below, as of a VLAN; None: there is none in this network namespace."""
     vlan: int | None
     addresses: tuple[Address, ...]
 
@@ -103,7 +104,8 @@ def _address(message: Any) -> Address:
     flags = message.get("flags") or 0
     local = message.get("local") or message.get("address")
     transient = message["family"] == _INET6 and message["scope"] == _LINK_SCOPE
-    return Address(cidr=f"{local}/{message['prefixlen']}", own=bool(flags & _IFA_F_PERMANENT) and not transient)
+    is_plain = not transient and local == message.get("address", local)
+    return Address(cidr=f"{local}/{message['prefixlen']}", own=bool(flags & _IFA_F_PERMANENT) and is_plain)
 
 
 def _link(message: Any, addresses: list[Address]) -> Link:
@@ -113,6 +115,7 @@ def _link(message: Any, addresses: list[Address]) -> Link:
     if kind is None:
         kind = "loopback" if message["ifi_type"] == _ARPHRD_LOOPBACK else "device"
     elsewhere = message.get("link_netnsid") is not None
+    lower = message.get("link") or (data.get("vxlan_link") if kind == "vxlan" and data else None)
     return Link(
         index=message["index"],
         name=message.get("ifname") or "",
@@ -122,7 +125,7 @@ def _link(message: Any, addresses: list[Address]) -> Link:
         mtu=message.get("mtu") or 0,
         mac=message.get("address") or "",
         master=message.get("master"),
-        lower=None if elsewhere else message.get("link") or None,
+        lower=None if elsewhere else lower or None,
         vlan=data.get("vlan_id") if kind == "vlan" and data else None,
         addresses=tuple(addresses),
     )

@@ -34,7 +34,7 @@ from toolcaddie.sources.life import close_sources, open_sources
 from toolcaddie.states.changing import Changing
 from toolcaddie.states.pending import PendingChanges
 from toolcaddie.tools.host.filesystem import DEFAULT_FILESYSTEM, FilesystemSettings, filesystem_group
-from toolcaddie.tools.host.groups import Group
+from toolcaddie.tools.host.groups import Group, looked_at
 from toolcaddie.tools.host.ovs import OvsSettings
 from toolcaddie.tools.host.ovs import ovs as ovs_group
 from toolcaddie.tools.host.plugin_tools import PluginTools
@@ -151,7 +151,7 @@ def plugins_group(states: Sequence[StatePlugin], *, confirm_seconds: float, part
     )
 
     async def back_ends() -> Sequence[BackEnd]:
-        each = [(state.name, back_end) for state in states for back_end in await state.back_ends()]
+        each = [(state.name, back_end) for state in states for back_end in await looked_at(state.name, state.back_ends)]
         return [replace(back_end, name=f"{plugin}: {back_end.name}") for plugin, back_end in each]
 
     return Group(name="plugins", source=tools, back_ends=back_ends)

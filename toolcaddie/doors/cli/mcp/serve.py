@@ -78,7 +78,8 @@ def check_mode(settings: MCPSettings) -> None:
     name="serve",
     epilog="\b\nExamples:\n"
     "  toolcaddie mcp serve --catalog gym\n"
-    "  toolcaddie mcp serve --catalog python:my_tools --mode all",
+    "  toolcaddie mcp serve --catalog python:my_tools --mode all\n"
+    "  toolcaddie mcp serve --catalog host --five",
 )
 @mode_option
 @five_option

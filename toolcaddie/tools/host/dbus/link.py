@@ -84,15 +84,19 @@ class Link:
         self._on_lost()
 
 
+_REMEDY = "this needs a machine that systemd has booted, or the address of a bus in the settings"
+
+
 async def connect(address: str, place: str, *, on_lost: Callable[[], None]) -> Link:
     """Returns a connection to the bus at an address; empty: to the system bus. `on_lost` is called when it has ended. Raises
     `HostError`."""
     try:
         bus = await MessageBus(address or None, bus_type=BusType.SYSTEM).connect()
     except _BROKEN as error:
-        raise HostError(f"there is no D-Bus at {place}: {_problem(error)}") from error
+        raise HostError(f"there is no D-Bus at {place}: {_problem(error)}; {_REMEDY}") from error
     return Link(bus, place, on_lost)
 
 
 def _problem(error: Exception) -> str:
-    return words(error, nothing=type(error).__name__)
+    reason = error.strerror if isinstance(error, OSError) else None
+    return words(reason or error, nothing=type(error).__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from toolcaddie.tools.host.ovs.flows import parsed_selection
 from toolcaddie.tools.host.ovs.group import ovs
 from toolcaddie.tools.host.ovs.plugin import openflow
 from toolcaddie.tools.host.ovs.settings import OvsSettings
 
-__all__ = ["OvsSettings", "openflow", "ovs"]
+__all__ = ["OvsSettings", "openflow", "ovs", "parsed_selection"]

@@ -183,9 +183,10 @@ class _Connection:
             while chunk := await self._reader.read(_CHUNK):
                 for frame in frames.feed(chunk):
                     self._take(msgspec.json.decode(frame))
+                await self._writer.drain()  # a server that asks on and on and reads no answer fills no memory
         except HostError as error:
             problem = error
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: also text that is not UTF-8
             problem = HostError(f"{self._name}: an answer is no JSON that can be read: {error}")
         except OSError:
             problem = self._loss()

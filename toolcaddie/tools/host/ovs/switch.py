@@ -118,6 +118,7 @@ class _Conversation:
                 return message
             if message.kind == messages.ECHO_REQUEST:
                 self._writer.write(Message(kind=messages.ECHO_REPLY, xid=message.xid, body=message.body).encoded())
+                await self._writer.drain()
 
     async def _receive(self) -> Message:
         version, kind, length, xid = HEADER.unpack(await self._reader.readexactly(HEADER.size))

@@ -123,11 +123,19 @@ class ShellTools:
 
     async def _planned(self, command: str, args: Sequence[str], context: RunContext) -> Plan | Refusal:
         if command not in self._programs:
-            return Refusal(reason=f"{command[:64]!r} is no program of the list: {', '.join(sorted(self._programs))}")
+            return Refusal(reason=f"{command[:64]!r} is no program of the list: {self._advice(command)}")
         if any("\0" in each for each in args):
             return Refusal(reason="an argument contains the character U+0000")
         argv = (command, *args)
         return await self._runner.planned(shlex.join(argv), context, argv=argv)
+
+    def _advice(self, command: str) -> str:
+        """Returns what to write in place of a command that is no name of a program. Models write paths and whole lines."""
+        first, *others = command.split() or [""]
+        program = first.rpartition("/")[2]
+        if program not in self._programs:
+            return ", ".join(sorted(self._programs))
+        return f"command is {program!r} alone" + (", and the other words are args" if others else "")
 
 
 _SANDBOX_REMEDY = "see `toolcaddie sandbox check`"

@@ -61,7 +61,7 @@ def _ip_add(rest: Sequence[str]) -> CommandEffects | None:
     match rest:
         case ["name" | "dev", name, "type", _, *more] | [name, "type", _, *more] if "peer" in more:
             peer = more[more.index("peer") + 1 :]
-            return _on("add", name, *peer[peer[:1] == ["name"] :][:1])
+            return _on("add", name, peer[1]) if peer[:1] == ["name"] and len(peer) > 1 else None
         case ["name" | "dev", name, "type", *_] | [name, "type", *_]:
             return _on("add", name)
     return None

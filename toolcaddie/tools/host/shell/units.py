@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from toolcaddie.tools.commands.programs import known_programs
 from toolcaddie.tools.host.shell.arguments import READS, CommandEffects, operands
+from toolcaddie.tools.host.systemd import machine_question
 
 _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}")
 _SUFFIX = re.compile(r".+\.(service|socket|target|device|mount|automount|swap|timer|path|slice|scope)")
@@ -41,4 +42,7 @@ def systemctl(arguments: Sequence[str]) -> CommandEffects | None:
         return None
     kinds = [*_UNIT_VERBS[verb], *([_NOW[verb]] if "--now" in flags and verb in _NOW else [])]
     units = [name if _SUFFIX.fullmatch(name) else f"{name}.service" for name in names]
-    return CommandEffects(effects=tuple(f"systemd.{kind} {unit}" for unit in units for kind in kinds))
+    return CommandEffects(
+        effects=tuple(f"systemd.{kind} {unit}" for unit in units for kind in kinds),
+        question=next((reason for unit in units for kind in kinds if (reason := machine_question(kind, unit))), ""),
+    )

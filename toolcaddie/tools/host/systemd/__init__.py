@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolcaddie.tools.host.systemd.group import systemd
+from toolcaddie.tools.host.systemd.names import machine_question
 from toolcaddie.tools.host.systemd.settings import SystemdSettings, plugin_settings
 
-__all__ = ["SystemdSettings", "plugin_settings", "systemd"]
+__all__ = ["SystemdSettings", "machine_question", "plugin_settings", "systemd"]

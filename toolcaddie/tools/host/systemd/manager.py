@@ -62,6 +62,15 @@ class Manager:
         """Returns a unit by its name or an alias. systemd loads it if it is not loaded, which changes nothing."""
         return await self._read(name, await self._loaded(name))
 
+    async def aliases(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Returns the other names of each unit."""
+
+        async def all_names(name: str) -> list[str]:
+            return list(await self._get(await self._loaded(name), _UNIT, "Names"))
+
+        found = await asyncio.gather(*map(all_names, names))
+        return {name: tuple(sorted({*others} - {name})) for name, others in zip(names, found, strict=True)}
+
     async def _loaded(self, name: str) -> str:
         """Returns the object path of a unit."""
         return str((await self._manage(name, "LoadUnit", "s", name)).body[0])

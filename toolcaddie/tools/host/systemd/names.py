@@ -26,8 +26,10 @@ _WHOLE_MACHINE = frozenset(
     for name in (
         *("poweroff", "reboot", "halt", "kexec", "soft-reboot", "exit", "shutdown", "final", "umount", "ctrl-alt-del"),
         *("suspend", "hibernate", "hybrid-sleep", "suspend-then-hibernate", "sleep", "rescue", "emergency"),
+        *("runlevel0", "runlevel1", "runlevel6"),
     )
 )
+"""Units whose start stops, restarts or suspends the whole machine, or leaves it in a rescue shell."""
 
 
 def unit_name(text: str) -> str:
@@ -47,9 +49,10 @@ def is_template(name: str) -> bool:
     return "@." in name
 
 
-def stops_machine(name: str) -> bool:
-    """Returns True for a unit whose start stops, restarts or suspends the whole machine, or leaves it in a rescue shell."""
-    return name in _WHOLE_MACHINE
+def machine_question(verb: str, *names: str) -> str:
+    """Returns the reason why a person is always asked about a change of a unit with these names; empty: there is none."""
+    stops = verb in ("start", "restart") and not _WHOLE_MACHINE.isdisjoint(names)
+    return f"{verb} of {names[0]} stops or restarts the whole machine" if stops else ""
 
 
 def unit_patterns(patterns: Iterable[str], *, setting: str) -> tuple[str, ...]:

@@ -14,9 +14,8 @@ from toolcaddie.core.states import BackEnd, Change, State
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.tools.host.systemd.group import back_end
 from toolcaddie.tools.host.systemd.manager import Manager
-from toolcaddie.tools.host.systemd.names import fits, is_template, unit_name
+from toolcaddie.tools.host.systemd.names import fits, is_template, machine_question, unit_name
 from toolcaddie.tools.host.systemd.settings import Access, SystemdSettings
-from toolcaddie.tools.host.systemd.tools import question
 
 _TYPES = (".service", ".socket", ".timer", ".target", ".path", ".mount", ".automount", ".swap")
 """Types of units that people start and stop. The others come and go with devices and sessions."""
@@ -57,6 +56,7 @@ class SystemdState:
     def __init__(self, manager: Manager, access: Access) -> None:
         self._manager = manager
         self._access = access
+        self._aliases: dict[str, tuple[str, ...]] = {}
 
     async def query(self) -> State:
         patterns = self._access.changeable
@@ -72,6 +72,7 @@ class SystemdState:
             file = files[name] if name in files else await self._manager.file_state(name)
             if file not in _ABSENT:
                 state[name] = _attributes(name in loaded and loaded[name].is_active, file)
+        self._aliases.update(await self._manager.aliases(tuple(state)))
         return state
 
     def planned(self, target: str, desired: JsonObject | None, current: JsonObject | None) -> JsonObject | None:
@@ -89,10 +90,12 @@ class SystemdState:
         return {**current, **{key: _value(name, key, value, current) for key, value in desired.items()}}
 
     def effects(self, change: Change) -> tuple[str, ...]:
-        return tuple(f"systemd.{verb} {name}" for verb, name in _steps(change))
+        names = (change.target, *self._aliases.get(change.target, ()))
+        return tuple(f"systemd.{verb} {name}" for verb, _ in _steps(change) for name in names)
 
     def question(self, change: Change) -> str:
-        return next(filter(None, (question(verb, name) for verb, name in _steps(change))), "")
+        names = (change.target, *self._aliases.get(change.target, ()))
+        return next(filter(None, (machine_question(verb, *names) for verb, _ in _steps(change))), "")
 
     async def apply(self, changes: Sequence[Change]) -> None:
         """Enables and disables first, then stops, then starts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,7 +12,7 @@ from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.errors import HostError, RequestError
 from toolcaddie.core.run import RunContext
 from toolcaddie.tools.host.systemd.manager import Manager, Verb
-from toolcaddie.tools.host.systemd.names import UnitType, is_template, stops_machine, unit_name
+from toolcaddie.tools.host.systemd.names import UnitType, is_template, machine_question, unit_name
 from toolcaddie.tools.host.systemd.settings import Access
 
 UnitText = Annotated[str, Field(max_length=1_000, description="Such as nginx.service")]
@@ -28,7 +29,7 @@ class SystemdTools:
         self._access = access
 
     async def systemd_unit_status(self, unit: UnitText) -> dict[str, Any]:
-        """Read the state of a systemd unit."""
+        """Read the state of a systemd unit, such as a service: whether it is running, and why it failed."""
         name = unit_name(unit)
         self._access.check_reading(name)
         status = await self._manager.unit(name)
@@ -81,8 +82,8 @@ class SystemdTools:
         return {"reloaded": True}
 
     async def assess(self, tool: str, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        """Returns the effect of a change. A unit that has an alias has the effect under both names, so that a rule for either
-        holds."""
+        """Returns the effect of a change. A unit that has aliases has the effect under all its names, so that a rule for any of
+        them holds."""
         verb = tool.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         try:
             if verb in ("unit_status", "list_units"):
@@ -99,16 +100,18 @@ class SystemdTools:
         return await self._judged(verb, name)
 
     async def _judged(self, verb: str, name: str) -> Assessment:
+        names = [name]
+        if not is_template(name):
+            with suppress(HostError):  # the call itself fails, and says why
+                unit = await self._manager.unit(name)
+                names += (unit.unit, *unit.aliases)
         try:
-            own = await self._own_name(name)
-        except HostError:  # the call itself fails, and says why
-            own = name
-        try:
-            self._access.check_changing(own)
+            self._access.check_changing(*names[:2])
         except HostError as error:
             return Assessment(refusal=str(error))
-        names = tuple(dict.fromkeys((name, own)))
-        return Assessment(effects=tuple(f"systemd.{verb} {each}" for each in names), question=question(verb, *names))
+        names = list(dict.fromkeys(names))
+        effects = tuple(f"systemd.{verb} {each}" for each in names)
+        return Assessment(effects=effects, question=machine_question(verb, *names))
 
     async def _run(self, verb: Verb, unit: str) -> dict[str, Any]:
         status = await self._manager.run(verb, await self._changeable(unit))
@@ -130,9 +133,3 @@ class SystemdTools:
         if state != wanted:
             raise HostError(f"{name} is not {wanted}: the state of its unit file is {state or 'unknown'}")
         return {"unit": name, "unit_file": state, "changes": changes}
-
-
-def question(verb: str, *names: str) -> str:
-    """Returns the reason why a person is always asked about a change; empty: there is none."""
-    machine = verb in ("start", "restart") and any(map(stops_machine, names))
-    return f"{verb} of {names[0]} stops or restarts the whole machine" if machine else ""

@@ -36,6 +36,8 @@ class Unit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of the service's last main process: `exit status 3`, `signal SIGKILL`."""
     unmet_condition: bool = False
     """True: a condition of its file did not hold at its last start, so it was not started."""
+    aliases: tuple[str, ...] = ()
+    """Its other names."""
 
     @property
     def is_active(self) -> bool:
@@ -77,6 +79,7 @@ def unit_of(properties: Mapping[str, Any], service: Mapping[str, Any]) -> Unit:
         main_pid=service.get("MainPID", 0),
         result=service.get("Result", ""),
         ended_with=_end_of(service),
+        aliases=tuple(sorted(set(properties["Names"]).difference((properties["Id"],)))),
         unmet_condition=bool(properties["ConditionTimestamp"]) and not properties["ConditionResult"],
     )
 

@@ -19,8 +19,9 @@ class FirewallPlugin:
 
     name = "firewall"
     description = (
-        "Filter rules by name, in the table inet toolcaddie: chain, order, action, and which packets. 'policy input' (forward, "
-        "output): the action for packets without a rule. Other tables are shown; what they drop stays dropped."
+        "Filter rules by name, to open, close, allow or block ports and addresses, in the table inet toolcaddie: chain, order, "
+        "action, and which packets. 'policy input' (forward, output): the action for packets without a rule. Other tables are "
+        "shown; what they drop stays dropped."
     )
     attributes: ClassVar[JsonObject] = {
         "type": "object",

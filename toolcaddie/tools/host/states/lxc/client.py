@@ -204,7 +204,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 def _answer(response: aiohttp.ClientResponse, content: bytes) -> Answer:
     try:
         body = msgspec.json.decode(content)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also text that is not UTF-8
         raise HostError(f"the container server answered {response.status} with something that is no JSON") from error
     if not isinstance(body, dict):
         raise HostError(f"the container server answered {response.status} with something that is no answer of its API")

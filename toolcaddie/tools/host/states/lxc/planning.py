@@ -19,10 +19,10 @@ from toolcaddie.util.text import visible_line
 CONTAINER = re.compile(r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9./_-]{0,100}")
 _PROFILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_URL = re.compile(r"https://[A-Za-z0-9.-]{1,200}(:\d{1,5})?(/[A-Za-z0-9._/-]{0,100})?")
-_CPU = re.compile(r"[1-9]\d{0,3}|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)+|\d{1,4}-\d{1,4}")
-_MEMORY = re.compile(r"[1-9]\d{0,15}(B|[kMGTPE]B|[KMGTPE]iB)?|[1-9]\d?%|100%")
-_PROCESSES = re.compile(r"[1-9]\d{0,8}")
+_URL = re.compile(r"https://[A-Za-z0-9.-]{1,200}(:\d{1,5})?(/[A-Za-z0-9._/-]{0,100})?", re.ASCII)
+_CPU = re.compile(r"[1-9]\d{0,3}|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)+|\d{1,4}-\d{1,4}", re.ASCII)
+_MEMORY = re.compile(r"[1-9]\d{0,15}(B|[kMGTPE]B|[KMGTPE]iB)?|[1-9]\d?%|100%", re.ASCII)
+_PROCESSES = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _BOOLEAN = re.compile(r"true|false")
 _PATTERNS: Mapping[str, tuple[re.Pattern[str], str]] = MappingProxyType(
     {

@@ -10,6 +10,7 @@ from toolcaddie.core.states import Change, State
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.tools.host.rtnetlink import Kernel, asked, links
 from toolcaddie.tools.host.states.network.consistency import check
+from toolcaddie.tools.host.states.network.losses import check_losses
 from toolcaddie.tools.host.states.network.planning import is_route
 from toolcaddie.tools.host.states.network.reading import read, route_key
 
@@ -24,6 +25,7 @@ async def make(kernel: Kernel, changes: Sequence[Change]) -> None:
     after = {change.target: change.after for change in changes}
     wanted = {name: attributes for name, attributes in {**before, **after}.items() if attributes is not None}
     check(wanted)
+    await check_losses(kernel, before, wanted, after)
     for name in sorted(filter(is_route, after)):
         if name in before:
             await _delete_route(kernel, name, before[name])
@@ -118,6 +120,10 @@ async def _add_route(kernel: Kernel, name: str, attributes: JsonObject, indexes:
     request = _route(name, attributes, indexes)
     if attributes["via"] is None and ip_network(request["dst"]).version == 4:
         request["scope"] = _LINK_SCOPE
+    if attributes["source"] is not None:
+        request["prefsrc"] = attributes["source"]
+    if attributes["onlink"]:
+        request["flags"] = ["onlink"]
     await asked(f"add {name}", kernel.route("add", proto=_STATIC, **request))
 
 

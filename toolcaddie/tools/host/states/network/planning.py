@@ -122,23 +122,34 @@ def _route(target: str, desired: JsonObject | None, current: JsonObject | None) 
         raise RequestError(
             f"{target[:80]!r}: a route is written as in 'route 10.0.0.0/8', 'route ::/0' or 'route 0.0.0.0/0 metric 50'"
         ) from error
-    if desired is None:
-        return None
-    after = {"via": None, "interface": None, **(current or {}), **desired}
-    if set(after) != {"via", "interface"}:
-        raise RequestError(f"{target}: a route has the attributes via and interface only")
-    if not isinstance(after["interface"], str) or not _NAME.match(after["interface"]):
-        raise RequestError(f"{target}: interface is the name of a link; {_NAME_TEXT}")
-    if after["via"] is not None:
-        after["via"] = _gateway(target, after["via"], ip_network(destination).version)
+    after = None if desired is None else _routed(target, destination, desired, current)
+    if current is not None and current["other"] and after != current:
+        raise RequestError(f"{target}: it has {', '.join(current['other'])}, which could not be set again, so it stays")
     return after
 
 
-def _gateway(target: str, text: str, version: int) -> str:
+def _routed(target: str, destination: str, desired: JsonObject, current: JsonObject | None) -> JsonObject:
+    new: JsonObject = {"via": None, "interface": None, "source": None, "onlink": False, "other": []}
+    after = {**new, **(current or {}), **desired}
+    if set(after) != set(new):
+        raise RequestError(f"{target}: a route has the attributes via, interface, source and onlink only")
+    if after["other"] != (current or new)["other"]:
+        raise RequestError(f"{target}: other cannot be set")
+    if not isinstance(after["interface"], str) or not _NAME.match(after["interface"]):
+        raise RequestError(f"{target}: interface is the name of a link; {_NAME_TEXT}")
+    for attribute in ("via", "source"):
+        if after[attribute] is not None:
+            after[attribute] = _address(target, attribute, after[attribute], ip_network(destination).version)
+    if after["onlink"] and after["via"] is None:
+        raise RequestError(f"{target}: onlink is about a gateway; give via")
+    return after
+
+
+def _address(target: str, attribute: str, text: str, version: int) -> str:
     try:
         address = ip_address(text)
     except ValueError as error:
-        raise RequestError(f"{target}: via is an address such as 10.0.0.1, not {text[:60]!r}") from error
+        raise RequestError(f"{target}: {attribute} is an address such as 10.0.0.1, not {text[:60]!r}") from error
     if address.version != version or "%" in text:
-        raise RequestError(f"{target}: via is an IPv{version} address without a scope, not {text[:60]}")
+        raise RequestError(f"{target}: {attribute} is an IPv{version} address without a scope, not {text[:60]}")
     return str(address)

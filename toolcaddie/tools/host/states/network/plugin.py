@@ -27,6 +27,9 @@ _ATTRIBUTES: dict[str, Any] = {
     "vlan": {"type": ["integer", "null"], "minimum": 1, "maximum": 4094},
     "via": {"type": ["string", "null"], "maxLength": 60, "description": "Of a route: its gateway"},
     "interface": {**_LINK, "description": "Of a route"},
+    "source": {"type": ["string", "null"], "maxLength": 60, "description": "Of a route: the preferred own address"},
+    "onlink": {"type": "boolean", "description": "Of a route: its gateway is reached without another route"},
+    "other": {"type": "array", "items": _TEXT, "description": "Of a route: what else it has; cannot be changed"},
 }
 _CREATION = {"create": "add", "delete": "delete"}
 

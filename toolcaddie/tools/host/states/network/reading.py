@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_interface, ip_network
 from typing import Any
 
@@ -15,6 +15,9 @@ _UNICAST = 1
 _PROTOCOLS_OF_THE_KERNEL = (1, 2, 9)
 """Redirects, routes that come with an address, and router advertisements: they change by themselves."""
 _DEFAULT_METRIC = {4: 0, 6: 1024}
+_ONLINK = 4
+_OTHER = ("tos", "src_len", "metrics", "encap", "nh_id", "pref")
+"""What else a route can have, which is shown by name and never set."""
 
 
 async def read(kernel: Kernel) -> State:
@@ -23,7 +26,7 @@ async def read(kernel: Kernel) -> State:
     names = {link.index: link.name for link in present}
     state: dict[str, JsonObject] = {link.name: _attributes(link, names) for link in present}
     async for message in await kernel.get_routes():
-        if (route := _route(message, names)) is not None:
+        if (route := in_state(message, names)) is not None:
             state.setdefault(*route)
     return state
 
@@ -70,12 +73,23 @@ def _attributes(link: Link, names: dict[int, str]) -> JsonObject:
     return attributes
 
 
-def _route(message: Any, names: dict[int, str]) -> tuple[str, JsonObject] | None:
+def in_state(message: Any, names: Mapping[int, str]) -> tuple[str, JsonObject] | None:
     """Returns a route with its name; None for one that is no part of the state."""
     ours = message["type"] == _UNICAST and message.get("table") == _MAIN_TABLE
     name = names.get(message.get("oif"))
-    if not ours or message["proto"] in _PROTOCOLS_OF_THE_KERNEL or name is None or message.get("via"):
+    if not ours or comes_back(message) or name is None or message.get("via"):
         return None
     everywhere = "0.0.0.0" if message["family"] == 2 else "::"
     destination = f"{message.get('dst') or everywhere}/{message['dst_len']}"
-    return route_name(destination, message.get("priority") or 0), {"via": message.get("gateway"), "interface": name}
+    return route_name(destination, message.get("priority") or 0), {
+        "via": message.get("gateway"),
+        "interface": name,
+        "source": message.get("prefsrc"),
+        "onlink": bool(message["flags"] & _ONLINK),
+        "other": [text for text in _OTHER if message.get(text)],
+    }
+
+
+def comes_back(message: Any) -> bool:
+    """Returns True for a route that the kernel itself makes, and makes again."""
+    return message["proto"] in _PROTOCOLS_OF_THE_KERNEL

@@ -75,7 +75,7 @@ class Nft:
     async def _objects(self, *commands: NftObject) -> list[NftObject]:
         try:
             objects: list[NftObject] = msgspec.json.decode(await self._output(*commands))["nftables"]
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise HostError(f"{self._program} has not answered with JSON as nft does") from error
         return objects
 
@@ -90,6 +90,8 @@ class Nft:
             raise HostError(f"{self._program} did not end within {_SECONDS:.0f} s") from error
         except OSError as error:
             raise HostError(f"{self._program} cannot be started: {error.strerror}; install nftables") from error
+        if completed.code < 0:
+            raise HostError(f"{self._program} was ended by signal {-completed.code}")
         if completed.code != 0:
             missing = b"No such file or directory" in completed.stderr
             raise (_MissingError if missing else HostError)(f"{self._program} refuses: {_reason(completed.stderr)}")

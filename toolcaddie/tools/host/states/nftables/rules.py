@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_network
+from socket import AF_INET, AF_INET6, inet_ntop
 from types import MappingProxyType
 from typing import Any
 
@@ -112,9 +114,9 @@ def _attributes(listed: Sequence[Statement]) -> dict[str, Any]:
             case {"ct": {"key": "state"}}:
                 attributes["established"] = True
             case {"payload": {"field": "saddr"}}:
-                attributes["source"] = _network_text(left, right)
+                attributes["source"] = _network_text(right)
             case {"payload": {"field": "daddr"}}:
-                attributes["destination"] = _network_text(left, right)
+                attributes["destination"] = _network_text(right)
             case {"payload": {"field": "dport", "protocol": protocol}}:
                 attributes |= {"protocol": protocol, "port": _port_value(right)}
     return attributes
@@ -128,16 +130,17 @@ def _payload(protocol: str, field: str) -> Statement:
     return {"payload": {"protocol": protocol, "field": field}}
 
 
-def _network(network: str) -> Any:
-    address, _, length = network.partition("/")
-    whole = int(length) == (128 if ":" in address else 32)
-    return address if whole else {"prefix": {"addr": address, "len": int(length)}}
+def _network(text: str) -> Any:
+    """Returns a network as `nft` lists it, which writes the end of some IPv6 addresses as IPv4: `::ffff:1.2.3.4`."""
+    network = ip_network(text)
+    family = AF_INET6 if network.version == 6 else AF_INET
+    address = inet_ntop(family, network.network_address.packed)
+    whole = network.prefixlen == network.max_prefixlen
+    return address if whole else {"prefix": {"addr": address, "len": network.prefixlen}}
 
 
-def _network_text(left: Statement, right: Any) -> str:
-    if isinstance(right, str):
-        return f"{right}/{128 if left['payload']['protocol'] == 'ip6' else 32}"
-    return f"{right['prefix']['addr']}/{right['prefix']['len']}"
+def _network_text(right: Any) -> str:
+    return str(ip_network(right if isinstance(right, str) else f"{right['prefix']['addr']}/{right['prefix']['len']}"))
 
 
 def _port(port: int | str) -> Any:

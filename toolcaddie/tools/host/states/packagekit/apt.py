@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import Context
 
 from toolcaddie.core.errors import ConfigError, HostError
 from toolcaddie.core.states import BackEnd
@@ -131,8 +132,8 @@ class Apt:
 
     async def _uninterrupted(self, *argv: str) -> None:
         """Runs a command that would leave a half-installed package behind if it were interrupted, so a cancellation waits for
-        it."""
-        task = asyncio.ensure_future(self._changed(*argv))
+        it. It does not belong to the call of the tool, at whose end all programs are killed."""
+        task = asyncio.get_running_loop().create_task(self._changed(*argv), context=Context())
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:

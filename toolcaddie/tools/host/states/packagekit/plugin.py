@@ -99,9 +99,11 @@ class PackagesPlugin:
         await manager.change(Wanted(install=install, remove=remove, is_ours=lambda name: fits(name, self._patterns)))
 
     async def back_ends(self) -> Sequence[BackEnd]:
+        """Returns the managers that are there; all if none is, because one is enough."""
         back_ends = [await manager.back_end() for manager in self._managers]
-        used = next((at for at, back_end in enumerate(back_ends) if back_end.present), None)
-        return [_with_use(back_end, is_used=at == used) for at, back_end in enumerate(back_ends)]
+        if not (present := [back_end for back_end in back_ends if back_end.present]):
+            return back_ends
+        return [_with_use(back_end, is_used=at == 0) for at, back_end in enumerate(present)]
 
     async def close(self) -> None:
         for manager in self._managers:
@@ -116,7 +118,5 @@ class PackagesPlugin:
 
 
 def _with_use(back_end: BackEnd, *, is_used: bool) -> BackEnd:
-    if not back_end.present:
-        return back_end
     use = "packages are read and changed with it" if is_used else "not used, because PackageKit is"
     return replace(back_end, detail=f"{back_end.detail}; {use}")

@@ -20,8 +20,8 @@ class PrivacyPlugin:
 
     name = "privacy"
     description = (
-        "An egress profile, the thing 'profile'. While it exists, this machine reaches only resolvers (DNS) and allow (addresses "
-        "and networks, no names); the rest is dropped. Without it, everything is reached."
+        "An egress profile, the thing 'profile', which limits outgoing connections. While it exists, this machine reaches only "
+        "resolvers (DNS) and allow (addresses and networks, no names); the rest is dropped. Without it, everything is reached."
     )
     attributes: ClassVar[JsonObject] = {
         "type": "object",
@@ -61,7 +61,11 @@ class PrivacyPlugin:
         return (f"privacy.set {change.target}",)
 
     def question(self, change: Change) -> str:
-        return ""
+        """Returns a question about a profile that lets more through than before: it is deleted in part."""
+        if change.before is None or change.after is None:
+            return ""  # a deletion asks in any case
+        more = [each for key in ("allow", "resolvers") for each in change.after[key] if each not in change.before[key]]
+        return f"lets {len(more)} more through the egress profile" if more else ""
 
     async def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:

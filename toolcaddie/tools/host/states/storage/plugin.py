@@ -16,7 +16,7 @@ from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
 from toolcaddie.tools.host.programs import place_of
 from toolcaddie.tools.host.states.storage.making import PROGRAMS, make
 from toolcaddie.tools.host.states.storage.planning import Rules, planned
-from toolcaddie.tools.host.states.storage.reading import FLAGS, TMPFS, read_mounts, state_of, usage_of
+from toolcaddie.tools.host.states.storage.reading import FLAGS, TMPFS, disks_of, read_mounts, state_of, usages_of
 
 _GIGABYTE = 1 << 30
 _SECONDS = 10.0
@@ -41,7 +41,9 @@ class StoragePlugin:
     """Implements `ports.StatePlugin`."""
 
     name = "storage"
-    description = "Mounts by mount point: source, fstype, options, size (of a tmpfs); the query also shows used bytes."
+    description = (
+        "Mounts by mount point: source, fstype, options, size (of a tmpfs); the query also shows free disk space."
+    )
     attributes: ClassVar[JsonObject] = {"type": "object", "properties": _ATTRIBUTES, "additionalProperties": False}
     may_lock_out = False
 
@@ -55,9 +57,9 @@ class StoragePlugin:
         )
 
     async def measures(self) -> State:
-        """Returns the bytes of each file system that is mounted, and how many of them are used and free."""
+        """Returns the bytes of each disk and each mount of the state, and how many of them are used and free."""
         points = tuple(await self.query())
-        return await self._read(lambda: {point: usage_of(point) for point in points})
+        return await self._read(lambda: usages_of(points, disks_of(read_mounts())))
 
     async def _read(self, reading: Callable[[], State]) -> State:
         """Reads in a thread, because a file system whose server is gone never answers."""
@@ -74,7 +76,7 @@ class StoragePlugin:
 
     def effects(self, change: Change) -> tuple[str, ...]:
         before, after = change.before or {}, change.after or {}
-        unmounts = bool(before) and before.get("source") != after.get("source")
+        unmounts = bool(before) and any(before.get(key) != after.get(key) for key in ("source", "fstype"))
         kinds = (*(["unmount"] if unmounts else []), *(["mount"] if after else []))
         return tuple(f"storage.{kind} {change.target}" for kind in kinds)
 
@@ -99,7 +101,7 @@ class StoragePlugin:
             detail = "mounts can be read, but this process may not change them"
             return [BackEnd(name="mount", present=False, detail=detail, remedy="run the server as root")]
         count = len(self._rules.points)
-        return [BackEnd(name="mount", present=True, detail=f"{count} mount points in the settings")]
+        return [BackEnd(name="mount", present=True, detail=f"{count} mount point{'s' * (count != 1)} in the settings")]
 
     async def close(self) -> None:
         """Does nothing: no connection stays open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ BIND = "bind"
 FLAGS = ("nodev", "noexec", "nosuid", "ro")
 """Options that are part of the state."""
 
+_NO_DISKS = ("fuse", "squashfs", "iso9660")
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _SIZE = re.compile(r"(\d+)([kmg]?)")
@@ -80,6 +82,25 @@ def state_of(mounts: Sequence[Mount], points: Iterable[str], sources: Iterable[s
     top = {mount.point: mount for mount in mounts}  # of several at one point, the last one is seen
     folders = {source: place for source in sources if (place := _place(mounts, source))}
     return {point: _attributes(top[point], folders) for point in points if point in top}
+
+
+def disks_of(mounts: Sequence[Mount]) -> Sequence[str]:
+    """Returns a mount point of each file system on a disk, and `/`. File systems of other machines are left out, because one
+    whose server is gone never answers; images of packages too, which are always full."""
+    points: dict[str, str] = {}
+    for mount in mounts:
+        if mount.source.startswith("/dev/") and not mount.fstype.startswith(_NO_DISKS):
+            points.setdefault(mount.device, mount.point)
+    return sorted({"/", *points.values()})
+
+
+def usages_of(points: Iterable[str], disks: Iterable[str]) -> State:
+    """Returns the usage of these file systems. Disks that cannot be measured are left out. Raises `HostError`."""
+    usages = {point: usage_of(point) for point in points}
+    for disk in disks:
+        with suppress(HostError):
+            usages.setdefault(disk, usage_of(disk))
+    return usages
 
 
 def usage_of(point: str) -> JsonObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from toolcaddie.core.errors import HostError
 from toolcaddie.core.states import Change
@@ -43,11 +44,18 @@ class Maker:
 
     async def _create_user(self, name: str, after: JsonObject) -> None:
         gid = str(after["gid"])
-        if read_accounts(self._prefix).group_of(after["gid"]) is None:
+        has_group = read_accounts(self._prefix).group_of(after["gid"]) is not None
+        if not has_group:
             await self._run("groupadd", "--gid", gid, name=name)
         options = [f"{option}={after[key]}" for key, option in _OPTIONS.items()]
         numbers = ("--uid", str(after["uid"]), "--gid", gid, "--groups", ",".join(after["groups"]))
-        await self._run("useradd", "--create-home", *numbers, *options, name=name)
+        try:
+            await self._run("useradd", "--create-home", *numbers, *options, name=name)
+        except BaseException:
+            if not has_group:
+                with suppress(HostError):  # a user who exists all the same has it, and is deleted together with it
+                    await self._run("groupdel", name=name)
+            raise
 
     async def _modify_user(self, name: str, before: JsonObject, after: JsonObject) -> None:
         options = [f"{option}={after[key]}" for key, option in _OPTIONS.items() if before[key] != after[key]]

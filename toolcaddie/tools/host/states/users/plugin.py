@@ -42,7 +42,7 @@ class UsersPlugin:
 
     name = "users"
     description = (
-        "Users by name: uid, gid, groups, shell, home, locked, comment; and groups as group:NAME: gid. "
+        "Users (accounts) by name: uid, gid, groups, shell, home, locked, comment; and groups as group:NAME: gid. "
         "A deleted user's home folder stays."
     )
     attributes: ClassVar[JsonObject] = {"type": "object", "properties": _ATTRIBUTES, "additionalProperties": False}
