@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check hosts mcp-chaos mutations mutants security image-test clean
+.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check hosts mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -21,6 +21,11 @@ clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_
 
 frameworks: $(VENV)/.dev  ## agents of three frameworks with 300 tools, a hundred requests each at every door, in some minutes
 	PYTHONPATH=. $(BIN)/python scripts/frameworks.py $(NAMES)
+
+console-check: $(VENV)/.dev tests/console_browser/node_modules  ## every page of the console in chromium, with 300 hostile texts everywhere: some minutes
+	sh packaging/browser.sh
+	$(PIP) install --quiet --constraint constraints.txt --group browser
+	$(BIN)/pytest tests/console_browser
 
 conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
 	$(PIP) install --quiet --constraint constraints.txt --group conformance
@@ -35,6 +40,14 @@ openapi-documents: $(VENV)/.dev scripts/openapi_documents/node_modules  ## large
 
 openapi-calls: $(VENV)/.dev scripts/openapi_documents/node_modules  ## generated calls of OpenAPI documents, each request checked by another validator
 	PYTHONPATH=. $(BIN)/python scripts/openapi_calls.py $(OPTIONS)
+
+console-pictures: $(VENV)/.dev  ## pictures of each page of the console, in docs/pictures/console
+	sh packaging/browser.sh
+	$(PIP) install --quiet --constraint constraints.txt --group browser
+	PYTHONPATH=. $(BIN)/python scripts/console_pictures.py
+
+docs: .venv-docs/.installed  ## the docs as a site, in build/site; a broken link is an error
+	.venv-docs/bin/mkdocs build --quiet --strict
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -107,6 +120,10 @@ tests/clients/ai_sdk/node_modules: tests/clients/ai_sdk/package.json
 	cd tests/clients/ai_sdk && npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@
 
+tests/console_browser/node_modules: tests/console_browser/package.json
+	cd tests/console_browser && npm install --silent --no-audit --no-fund --no-package-lock
+	@touch $@
+
 # npm does not run the script of opencode that chooses the program for this machine.
 tests/clients/agents/node_modules: tests/clients/agents/package.json
 	cd tests/clients/agents && npm install --silent --no-audit --no-fund --no-package-lock
@@ -117,6 +134,12 @@ tests/clients/agents/node_modules: tests/clients/agents/package.json
 .venv-dojo/.installed: Makefile pyproject.toml
 	$(PYTHON) -m venv .venv-dojo
 	.venv-dojo/bin/python -m pip --disable-pip-version-check install --quiet agentdojo==0.1.35 --editable .
+	@touch $@
+
+.venv-docs/.installed: Makefile pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1'
+	.venv-docs/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --group docs
 	@touch $@
 
 .venv-sdk-tests/.installed: Makefile scripts/sdk_tests/requirements.txt

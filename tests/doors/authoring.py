@@ -86,7 +86,12 @@ async def reviewing(
         )
         reviews = Reviews(service, made.approvals)
         console = Console(
-            [authored_section(reviews)], database.store, database.keys, identified=made.identified, clock=clock
+            [authored_section(reviews)],
+            database.store,
+            database.keys,
+            database.events,
+            identified=made.identified,
+            clock=clock,
         )
         app = create_app(parts, reviews=reviews, mounts=dict.fromkeys(console.paths, console))
         async with served(app) as url:

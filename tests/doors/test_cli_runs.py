@@ -12,7 +12,7 @@ from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.events import ApprovalClosed, CallDecided, CallIntended, RunPaused, RunStarted
 from toolcaddie.core.run import RunRequest, RunState
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.doors.cli.output import local_time
+from toolcaddie.doors.texts import local_time
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRun, StoredRuns
 from toolcaddie.util.replacing import replace

@@ -32,6 +32,8 @@ WITHOUT_CHAIN = (
     "alter table events drop column link; drop table trail_head; drop table trail_gaps;"
     "alter table api_keys drop column limits; drop table key_windows; drop table key_usage;"
     "drop table jobs; drop table job_slots;"
+    "drop index runs_by_bot; drop index runs_by_principal; drop table run_tools; alter table runs drop column bot;"
+    "drop table figures; drop table figures_position; drop index runs_waiting;"
 )
 """Makes the database one of a version without a chain over the trail."""
 

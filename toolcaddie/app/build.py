@@ -10,7 +10,7 @@ commands that read what is recorded, and which would otherwise report on an empt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -68,6 +68,8 @@ class Assembled:
     """Changes sources and policy to those of new settings; see `Reloading.reload`."""
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
+    source_moments: Callable[[], Mapping[str, float]]
+    """The moments of these states, in seconds since the epoch, by source."""
     work: Work
     """Lets the bots of the settings answer people, work for each other, and follow schedules."""
     own_upstream_key: bool
@@ -162,6 +164,7 @@ async def assembled(
                     registry=metrics,
                     reload=reload,
                     source_states=states.states,
+                    source_moments=states.moments,
                     work=work,
                     own_upstream_key=has_own_key(settings, registry),
                 )

@@ -6,6 +6,7 @@ A part is an implementation of one interface (its socket), such as a source, a s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -165,15 +166,23 @@ def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedde
 
 
 class SourceStates:
-    """Records the last state of every source, and passes each change to `report`."""
+    """Records the last state of every source and its moment, and passes each change to `report`. `clock`: seconds since the
+    epoch."""
 
-    def __init__(self, report: Callable[[SourceStatus], None]) -> None:
+    def __init__(self, report: Callable[[SourceStatus], None], *, clock: Callable[[], float] = time.time) -> None:
         self._report = report
+        self._clock = clock
         self._last: dict[str, SourceStatus] = {}
+        self._moments: dict[str, float] = {}
 
     def __call__(self, status: SourceStatus) -> None:
         self._last[status.source] = status
+        self._moments[status.source] = self._clock()
         self._report(status)
 
     def states(self) -> list[SourceStatus]:
         return list(self._last.values())
+
+    def moments(self) -> Mapping[str, float]:
+        """Returns the moment of the last change of each source."""
+        return dict(self._moments)

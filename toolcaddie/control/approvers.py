@@ -91,10 +91,22 @@ class JudgedApprovals:
                 outcomes.append(Answered(id=approval_id, problem=str(error)))
         return outcomes
 
-    async def shown_to(self, person: Principal, *, status: ApprovalStatus | None, limit: int) -> Sequence[Approval]:
+    async def shown_to(
+        self,
+        person: Principal,
+        *,
+        status: ApprovalStatus | None,
+        limit: int,
+        tool: str = "",
+        newest_first: bool = False,
+    ) -> Sequence[Approval]:
         """Returns the questions that a person may see, the oldest first: those that the person may approve, and those about the
-        person's own calls. `limit`: the largest number of questions."""
+        person's own calls. `limit`: the largest number of questions. `tool`: only about calls of this tool; empty: of all."""
         approvals = await self._approvals.list(person.tenant, status=status, limit=_ALL)
+        if newest_first:
+            approvals = approvals[::-1]
+        if tool:
+            approvals = [approval for approval in approvals if approval.tool == tool]
         shown: list[Approval] = []
         for number, approval in enumerate(approvals):
             if number % _AT_ONCE == 0:

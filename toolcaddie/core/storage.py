@@ -65,6 +65,7 @@ class RunSummary:
     principal: str
     preset: str
     tenant: str = "default"
+    bot: str | None = None
     calls: int = 0
     rounds: int = 0
     seconds: float | None = None
@@ -82,7 +83,8 @@ class RunCursor:
     """A place in the list of runs. The newest run comes first; runs of the same moment are ordered by id."""
 
     started: float
-    run_id: str
+    run_id: str | None = None
+    """None: the place after all runs of that moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,16 @@ class RunQuery:
 
     tenant: str | None = None
     principal: str | None = None
+    bot: str | None = None
     status: str | None = None
+    tool: str | None = None
+    """Only runs that called this tool."""
+    text: str | None = None
+    """Only runs whose message contains this text; for ASCII letters, the case does not matter."""
+    since: float | None = None
+    """Only runs that started at this moment or later, in seconds since the epoch."""
+    until: float | None = None
+    """Only runs that started before this moment."""
     before: RunCursor | None = None
     """Only runs after this place in the list, that is, older runs."""
     limit: int = 50

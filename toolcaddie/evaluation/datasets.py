@@ -7,7 +7,7 @@ which is equal for requests that are not independent, such as turns of one conve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,8 @@ class LabelledRequest:
     """Names of the right tools. Empty: no tool of the catalog fits."""
     group: str
     """Name of the group. Requests of one group are not independent, so the bootstrap of intervals draws groups as a whole."""
+    run_id: str = ""
+    """The recorded run from which it comes; empty: none."""
 
 
 class _ToolLine(msgspec.Struct):
@@ -55,34 +57,45 @@ def read_tools(path: Path) -> list[Tool]:
             input_schema=line.parameters or {"type": "object", "properties": {}},
             category=line.category or None,
         )
-        for _, line in _lines(path, _ToolLine)
+        for _, line in _lines(_read(path), _ToolLine, origin=str(path))
     ]
 
 
 def read_requests(path: Path) -> list[LabelledRequest]:
     """Returns the labelled requests of a file. Raises `ConfigError`, which names the first line that is not a request."""
+    return requests_in(_read(path), origin=str(path))
+
+
+def requests_in(lines: Iterable[bytes], *, origin: str) -> list[LabelledRequest]:
+    """Returns the labelled requests of lines. `origin`: what errors call their source. Raises `ConfigError`."""
     return [
         LabelledRequest(
             messages=(*map(_history_message, line.history), Message(role="user", content=line.query)),
             gold=frozenset(line.gold),
             group=line.group if line.group is not None else str(number),
         )
-        for number, line in _lines(path, _RequestLine)
+        for number, line in _lines(lines, _RequestLine, origin=origin)
     ]
 
 
-def _lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
-    """Yields the lines of a file that are not blank, each with its number and decoded as `kind`. Raises `ConfigError`."""
-    decoder = msgspec.json.Decoder(kind)
+def _read(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, decoder.decode(line)
+            yield from file
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; name a file that has a JSON object on each line") from error
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{path}, line {number}: {error}") from error
+
+
+def _lines(lines: Iterable[bytes], kind: type[T], *, origin: str) -> Iterator[tuple[int, T]]:
+    """Yields the lines that are not blank, each with its number and decoded as `kind`. Raises `ConfigError`."""
+    decoder = msgspec.json.Decoder(kind)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield number, decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise ConfigError(f"{origin}, line {number}: {error}") from error
 
 
 def _history_message(text: str) -> Message:

@@ -162,13 +162,18 @@ class Log:
 
 
 async def read_log(
-    log: EventLog, *, limit: int = 100_000, on_progress: Callable[[int, int], None] = lambda count, total: None
+    log: EventLog,
+    *,
+    limit: int = 100_000,
+    tenant: str | None = None,
+    on_progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Log:
-    """Returns those of the newest `limit` runs that selected tools. `on_progress` gets the number of runs so far and of all.
+    """Returns those of the newest `limit` runs that selected tools. `tenant`: only its runs; None: those of all tenants.
+    `on_progress` gets the number of runs so far and of all.
 
     Raises `StorageError`.
     """
-    recent_runs = list(reversed(await log.runs(RunQuery(limit=limit))))
+    recent_runs = list(reversed(await log.runs(RunQuery(tenant=tenant, limit=limit))))
     runs: list[RecordedRun] = []
     unread = 0
     for start in range(0, len(recent_runs), AT_ONCE):
@@ -363,7 +368,9 @@ def labelled(runs: Iterable[RecordedRun], catalog: Catalog) -> list[LabelledRequ
     for run in runs:
         gold = frozenset(name for name in run.used if catalog.position(name) is not None)
         if gold:
-            requests.append(LabelledRequest(messages=run.messages, gold=gold, group=run.group or run.run_id))
+            requests.append(
+                LabelledRequest(messages=run.messages, gold=gold, group=run.group or run.run_id, run_id=run.run_id)
+            )
     return requests
 
 

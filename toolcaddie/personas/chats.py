@@ -78,6 +78,15 @@ class StoredChats:
             if not decoded(value, Head).deleted
         ]
 
+    async def page(
+        self, tenant: str, bot: str, *, cursor: str | None = None, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        """Returns at most `limit` names of chats, in their order, and the cursor of the next page; None: there is none."""
+        prefix = owner_prefix(tenant, bot)
+        page = await self._store.scan(HEADS, prefix=prefix, cursor=cursor, limit=limit)
+        heads = [each for each in page.documents if not decoded(each.value, Head).deleted]
+        return [each.key.removeprefix(prefix) for each in heads], page.cursor
+
     async def all(self) -> AsyncIterator[ChatKey]:
         """Yields the chats of all bots of all tenants, those included whose deletion was interrupted."""
         async for name, _ in scanned(self._store, HEADS, ""):

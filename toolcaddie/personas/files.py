@@ -76,6 +76,17 @@ class StoredPersonas:
         files = [newest_of(document) async for document in self._documents(key, prefix)]
         return [file for file in files if not file.deleted]
 
+    async def page(
+        self, key: PersonaKey, prefix: str = "", *, cursor: str | None = None, limit: int
+    ) -> tuple[Sequence[PersonaFile], str | None]:
+        """Returns at most `limit` of the files whose paths begin with `prefix`, in the order of their paths, and the cursor of
+        the next page; None: there is none."""
+        await self._seed(key)
+        beginning = owner_prefix(key.tenant, key.bot) + prefix
+        page = await self._store.scan(KIND, prefix=beginning, cursor=cursor, limit=limit)
+        files = [newest_of(document.value) for document in page.documents]
+        return [file for file in files if not file.deleted], page.cursor
+
     async def versions(self, key: PersonaKey, path: str) -> Sequence[PersonaFile]:
         await self._seed(key)
         document = await self._store.get(KIND, _name(key, checked_path(path)))

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from toolcaddie.control.bots import Bot
 from toolcaddie.control.results.cache import CacheStatistics
+from toolcaddie.control.visibility import Restriction
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.catalog import Catalog, View
@@ -27,7 +28,7 @@ from toolcaddie.core.events import RunEvent
 from toolcaddie.core.key_limits import Allowance
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.selection import Selection
-from toolcaddie.core.tool import ToolResult
+from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.desk import ToolDesk
 from toolcaddie.engine.live import streamed
 from toolcaddie.inputs.parts import sources_from
@@ -217,6 +218,10 @@ class Runtime(Assembly):
         """Returns the tools that the principal of a request may see. Raises `RequestError` for an unknown bot."""
         return self._views.of(self._read(request, {}))
 
+    def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
+        """Returns what hides a tool from a principal: a restriction of the tool or a bot, or the policy; None: nothing."""
+        return self._views.restriction(tool, principal)
+
     def select(self, request: RequestInput = None, **options: Any) -> Selection:
         """Returns the selection for a request, without a request to a model."""
         return self._looking.select(self._read(request, options))
@@ -229,6 +234,11 @@ class Runtime(Assembly):
     def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
         """Returns the reasons for which a tool is selected for a request, or omitted."""
         return self._looking.explain(name, self._read(request, options))
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that judges now."""
+        return self._policy.now
 
     def change_policy(self, policy: Policy) -> None:
         """Judges by another policy from now on, also in runs that are under way. A run that has begun keeps the tools that it was

@@ -10,9 +10,11 @@ from typing import Any
 import msgspec
 
 from toolcaddie.control.bots import Bots
-from toolcaddie.control.visibility import Visibility
+from toolcaddie.control.visibility import Restriction, Visibility
 from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Policy
 from toolcaddie.runtime.setups import Setup
@@ -64,6 +66,15 @@ class Views:
     def of(self, request: RunRequest) -> View:
         """Returns the view of a request, made in this thread."""
         return self._view(request, self._source.snapshot())
+
+    def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
+        """Returns what hides one tool from a principal, whatever the request is; None: nothing does."""
+        if (restriction := self._visibility.restriction(tool, principal)) is not None:
+            return restriction
+        mask = self._policy.visible(Catalog.of([tool], check_schemas=False), principal)
+        if mask is None or mask[0]:
+            return None
+        return Restriction(rule="policy", reason="the rules of the policy about `see` hide it from this caller")
 
     def _view(self, request: RunRequest, snapshot: Catalog) -> View:
         """Returns the snapshot with its masks. The restrictions of tools and bots hold under every policy."""

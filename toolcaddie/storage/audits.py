@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, bindparam, literal_column, select, update
+from sqlalchemy import Connection, bindparam, literal_column, select, update
 
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.chain import ChainError, read_head, write_head
@@ -18,6 +17,7 @@ from toolcaddie.storage.journal import record_of
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.seals import Gap, Sealer
 from toolcaddie.storage.tables import events, runs, trail_gaps
+from toolcaddie.storage.trail_pages import TrailPage, TrailQuery, conditions, read_page
 from toolcaddie.storage.verification import Anchor, Change, Verification, anchor, verify
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
@@ -42,6 +42,8 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     """Seconds since the epoch; rows of this moment are included."""
     until: float | None = None
     """Seconds since the epoch; rows of this moment are not included."""
+    kind: str | None = None
+    """A kind, or the beginning of kinds with a `*` after it."""
 
 
 class TrailRow(Struct, frozen=True, kw_only=True):
@@ -67,9 +69,16 @@ class Audits:
         self._sealer = sealer
         self._clock = clock
 
-    async def verify(self, anchors: Sequence[Anchor] = ()) -> Verification:
-        """Checks every row of the trail. Raises `StorageError` if the database cannot be read."""
-        return await self._reader.snapshot(partial(verify, sealer=self._sealer, anchors=anchors))
+    async def verify(
+        self, anchors: Sequence[Anchor] = (), *, progress: Callable[[int], None] = lambda row: None
+    ) -> Verification:
+        """Checks every row of the trail. Raises `StorageError` if the database cannot be read. `progress` is called in another
+        thread with the id of a row, each time that a number of rows has been checked."""
+        return await self._reader.snapshot(partial(verify, sealer=self._sealer, anchors=anchors, progress=progress))
+
+    async def page(self, query: TrailQuery) -> TrailPage:
+        """Returns a page of the trail, the newest rows first. Raises `StorageError`."""
+        return await read_page(self._reader, query)
 
     async def anchor(self) -> Anchor:
         """Returns the present end of the trail. Raises `ChainError` if the head was changed."""
@@ -107,17 +116,7 @@ def _select_rows(query: RowQuery) -> Any:
         .order_by(events.c.id)
         .limit(literal_column(str(_PAGE)))
     )
-    values = msgspec.structs.asdict(query)
-    return statement.where(*(_CONDITIONS[name](value) for name, value in values.items() if value is not None))
-
-
-_CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
-    "run_id": lambda value: events.c.run_id == value,
-    "principal": lambda value: runs.c.principal == value,
-    "tenant": lambda value: runs.c.tenant == value,
-    "since": lambda value: events.c.at >= value,
-    "until": lambda value: events.c.at < value,
-}
+    return statement.where(*conditions(query))
 
 
 def _rekey(

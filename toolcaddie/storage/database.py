@@ -19,6 +19,7 @@ from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.storage.audits import Audits
 from toolcaddie.storage.chain import Chain
+from toolcaddie.storage.figures import Figures
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.jobs import DatabaseJobs
 from toolcaddie.storage.journal import Journal
@@ -28,6 +29,7 @@ from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
+from toolcaddie.storage.run_lists import RunLists
 from toolcaddie.storage.seals import Sealer
 from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.store import DatabaseStore
@@ -63,9 +65,11 @@ class Database:
             database.keys         the gateway's API keys
             database.meter        the use of those keys, and their limits
             database.retention    statistics, and pruning of old runs
+            database.run_lists    lists of runs for people, in pages
             database.audits       checks of the trail, and its export
             database.leases       the processes that are alive
             database.jobs         jobs and their slots
+            database.figures      sums over the trail, for the console
 
     Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
 
@@ -115,10 +119,17 @@ class Database:
         self.events = Journal(self._writer, self._reader, self.leases, chain)
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.jobs = DatabaseJobs(self._writer, self._reader, self.leases)
+        self.run_lists = RunLists(self._reader, flush=self.events.flush_if_possible)
         self.retention = Retention(self._writer, self._reader, chain, clock=clock)
         self.audits = Audits(self._writer, self._reader, sealer, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
         self.meter = Meter(self._counter, self._reader, clock=clock)
+        self.figures = Figures(self._counter, self._reader)
+
+    @property
+    def place(self) -> str:
+        """The URL of the database, without its password."""
+        return self._url.render_as_string(hide_password=True)
 
     async def open(self) -> None:
         """Connects, migrates and starts the writer. Raises `ConfigError` saying what to do."""
@@ -166,7 +177,7 @@ class Database:
 
     def _prepare(self) -> None:
         """Makes the file if it is missing, connects, and migrates the tables. Raises `ConfigError` saying what to do."""
-        safe_url = self._url.render_as_string(hide_password=True)
+        safe_url = self.place
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
         try:
             if path is not None and not self._create and not path.exists():

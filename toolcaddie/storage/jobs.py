@@ -7,7 +7,7 @@ nobody else touches it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, or_, select, update
@@ -63,6 +63,7 @@ _END_JOB = (
     )
 )
 _IS_ORPHAN = _slot.ended.is_(None) & or_(_slot.lease.is_(None), _slot.lease.not_in(select(owners.c.number)))
+_OPEN = select(_slot.status, func.count().label("slots")).where(_slot.ended.is_(None)).group_by(_slot.status)
 _ORPHANS = select(_slot.job, _slot.slot).where(_IS_ORPHAN).limit(bindparam("most"))
 _ADOPT = update(job_slots).where(_ONE, _IS_ORPHAN).values(status="waiting", lease=bindparam("by")).returning(job_slots)
 
@@ -227,6 +228,10 @@ class DatabaseJobs:
     async def unfinished(self, *, before: float) -> Sequence[Slot]:
         statement = select(job_slots).where(_slot.ended.is_(None), _slot.slot < milliseconds(before))
         return [slot_of(row) for row in await self._reader.all(statement)]
+
+    async def open_slots(self) -> Mapping[str, int]:
+        """Returns the number of slots that have not ended, by status."""
+        return {row.status: row.slots for row in await self._reader.all(_OPEN)}
 
     async def forget(self, *, before: float) -> int:
         statement = delete(job_slots).where(_slot.ended < before)

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, bindparam, func, literal_column, select, true, update
+from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, true, update
 
 from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
@@ -26,6 +26,8 @@ from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.run_queries import select_runs
+from toolcaddie.storage.run_tools import CALLS, CalledTool, add_tools, tools_in
 from toolcaddie.storage.tables import events, runs
 from toolcaddie.storage.upsert import upsert
 from toolcaddie.storage.writer import Writer, outcome
@@ -75,6 +77,8 @@ class Journal:
         """Id of a run of this process -> the lease generation in which the run began or was resumed."""
         self._resumed: set[str] = set()
         """Ids of the runs under way that this process resumed."""
+        self._starts: dict[str, float] = {}
+        """Id of a run under way that this process began -> its start."""
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Lines that may not be on disk yet; the first ones are being written."""
@@ -90,6 +94,11 @@ class Journal:
         self._changed = threading.Condition(self._lock)
         """Notified under the lock when a write has ended. To take the lock itself is faster, as each row does."""
 
+    @property
+    def waiting(self) -> int:
+        """Number of rows that may not be on disk yet."""
+        return len(self._lines)
+
     async def check(self) -> None:
         """Raises `AuditError` if rows cannot be written, for example because another key seals the trail."""
         try:
@@ -102,7 +111,7 @@ class Journal:
         lease."""
         with self._lock:
             is_shared = self._is_shared(record)
-            line = _line(record, self._generation(record), is_shared=is_shared)
+            line = _line(record, self._generation(record), is_shared=is_shared, tools=self._tools(record))
             if self._failure is not None:
                 if record.kind in _ALWAYS_KEPT or record.data.get("error") == "not_run":
                     self._lines.append(line)
@@ -143,13 +152,13 @@ class Journal:
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
         """Returns all records of a run, oldest first. Writes the queue before, if it can be written."""
-        await self._flush_if_possible()
+        await self.flush_if_possible()
         rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
         return [record_of(row) for row in rows]
 
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
         """Returns the records of some kinds of many runs, read in steps because databases limit a statement's parameters."""
-        await self._flush_if_possible()
+        await self.flush_if_possible()
         records: list[EventRecord] = []
         for start in range(0, len(run_ids), _IDS_AT_ONCE):
             condition = events.c.run_id.in_(run_ids[start : start + _IDS_AT_ONCE]) & events.c.kind.in_(kinds)
@@ -159,8 +168,8 @@ class Journal:
         return records
 
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
-        await self._flush_if_possible()
-        return [RunSummary(**row._mapping) for row in await self._reader.all(_select_runs(query or RunQuery()))]
+        await self.flush_if_possible()
+        return [RunSummary(**row._mapping) for row in await self._reader.all(select_runs(query or RunQuery()))]
 
     async def close(self) -> None:
         """Writes the queue. Raises `AuditError` with the number of lost rows if that fails."""
@@ -169,7 +178,7 @@ class Journal:
         except AuditError as error:
             raise AuditError(f"{len(self._lines)} rows of the trail are lost: {error}") from error
 
-    async def _flush_if_possible(self) -> None:
+    async def flush_if_possible(self) -> None:
         """Writes the queue, or leaves it: rows on disk can be read even when nothing can be written."""
         with contextlib.suppress(AuditError):
             await self.flush()
@@ -184,6 +193,18 @@ class Journal:
         if lookup(record.run_id, generation) != generation:
             raise _audit_error(LeaseLostError())
         return generation
+
+    def _tools(self, record: EventRecord) -> tuple[CalledTool, ...]:
+        """Returns the tools that a record says were called."""
+        if record.kind in CALLS:
+            started = self._starts.get(record.run_id)
+        elif record.kind in _ENDS:
+            started = self._starts.pop(record.run_id, None)
+        else:
+            if record.kind == "run_started":
+                self._starts[record.run_id] = record.at
+            return ()
+        return tuple([CalledTool(record.run_id, name, started) for name in tools_in(record)])
 
     def _is_shared(self, record: EventRecord) -> bool:
         """Returns True if other processes may write rows of the record's run: the run has paused before, or pauses now."""
@@ -224,6 +245,7 @@ class Journal:
             if current_lines:
                 self._chain.append(connection, self._numbered(connection, current_lines))
                 _change_runs(connection, current_lines, owner)
+                add_tools(connection, [tool for line in current_lines for tool in line.tools])
         return len(lines)
 
     def _numbered(self, connection: Connection, lines: Sequence[_Line]) -> Sequence[Mapping[str, Any]]:
@@ -309,6 +331,8 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
     """Columns of the run's row that change, when it ends, pauses or is resumed."""
     continues: bool = False
     """True: this process owns the run from this event on."""
+    tools: tuple[CalledTool, ...] = ()
+    """The tools that the run has called."""
     is_shared: bool = False
     """True: several processes may write rows of the run at the same moment, because a person was asked about it."""
 
@@ -317,7 +341,7 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
         return (event["run_id"], event["seq"], event["kind"]) == (record.run_id, record.seq, record.kind)
 
 
-def _line(record: EventRecord, generation: int, *, is_shared: bool) -> _Line:
+def _line(record: EventRecord, generation: int, *, is_shared: bool, tools: tuple[CalledTool, ...]) -> _Line:
     """Returns a record as a row of `events`, with the change that it makes in the table `runs`."""
     event = {
         "run_id": record.run_id,
@@ -331,20 +355,9 @@ def _line(record: EventRecord, generation: int, *, is_shared: bool) -> _Line:
         return _Line(event, generation, new_run=_new_run(record), is_shared=is_shared)
     if record.kind in _ENDS or record.kind in _BEGINS:
         changes = {name: record.data[name] for name in _ENDING if name in record.data}
-        return _Line(event, generation, changes=changes, continues=record.kind in _BEGINS, is_shared=is_shared)
-    return _Line(event, generation, is_shared=is_shared)
-
-
-def _select_runs(query: RunQuery) -> Select[Any]:
-    """Returns the statement that selects the runs of a query, the latest first."""
-    statement = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(query.limit)
-    for name in ("tenant", "principal", "status"):
-        if (value := getattr(query, name)) is not None:
-            statement = statement.where(runs.c[name] == value)
-    if (before := query.before) is not None:
-        same_moment = (runs.c.started == before.started) & (runs.c.run_id > before.run_id)
-        statement = statement.where((runs.c.started < before.started) | same_moment)
-    return statement
+        continues = record.kind in _BEGINS
+        return _Line(event, generation, changes=changes, continues=continues, tools=tools, is_shared=is_shared)
+    return _Line(event, generation, tools=tools, is_shared=is_shared)
 
 
 def record_of(row: Row[Any]) -> EventRecord:
@@ -372,6 +385,7 @@ def _new_run(record: EventRecord) -> Mapping[str, Any]:
         "status": "running",
         "principal": principal.get("id", ""),
         "tenant": principal.get("tenant", "default"),
+        "bot": principal.get("bot"),
         "preset": record.data.get("preset", ""),
         "calls": 0,
         "rounds": 0,

@@ -57,6 +57,9 @@ _TAKE = insert(owners).returning(owners.c.number)
 _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owners.c.beat + 1)
 _BEATS = select(owners.c.number, owners.c.beat, owners.c.seconds)
 _LABELS = select(owners.c.number, owners.c.label)
+_OWNERS = (
+    select(owners.c.number, owners.c.label, owners.c.started, owners.c.seconds).order_by(owners.c.number).limit(200)
+)
 _BEAT_OF = select(owners.c.beat).where(owners.c.number == bindparam("n"))
 _WITH_RUNS = select(owners.c.number).where(owners.c.number.in_(select(runs.c.owner).where(runs.c.owner.is_not(None))))
 
@@ -68,6 +71,19 @@ class LeaseLostError(StorageError):
         super().__init__(
             "this process did not renew its lease in time, so another process has settled its runs; new runs can start"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A process with a lease."""
+
+    number: int
+    label: str
+    """A text by which people recognise the process."""
+    started: float
+    """Seconds since the epoch, by the clock of that process."""
+    seconds: float
+    """Length of its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +155,10 @@ class DatabaseLeases:
     async def labels(self) -> Mapping[int, str]:
         """Returns a text by which people recognise each process with a lease, by the number of the lease."""
         return {row.number: row.label for row in await self._reader.all(_LABELS)}
+
+    async def owners(self) -> Sequence[Owner]:
+        """Returns the processes with a lease, the oldest first; at most 200."""
+        return [Owner(**row._mapping) for row in await self._reader.all(_OWNERS)]
 
     def check(self, connection: Connection) -> int:
         """Returns the number under which this process may write in this transaction.

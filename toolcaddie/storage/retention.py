@@ -19,7 +19,7 @@ from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.removal import record_removal
 from toolcaddie.storage.runs import RUN
-from toolcaddie.storage.tables import documents, events, prunings, runs
+from toolcaddie.storage.tables import documents, events, prunings, run_tools, runs
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
@@ -131,6 +131,10 @@ class Retention:
         rows = await self._reader.all(select(*(prunings.c[name] for name in _RECORDED)).order_by(prunings.c.id))
         return [Pruning(**row._mapping) for row in rows]
 
+    async def size(self) -> tuple[int, int | None]:
+        """Returns the size of the database in bytes, and its unused bytes (None: unknown). It counts no rows."""
+        return await outcome(self._writer.submit(_size))
+
     async def statistics(self) -> Statistics:
         """Counts the contents of the database now."""
         by_status = await self._reader.all(select(runs.c.status, func.count().label("runs")).group_by(runs.c.status))
@@ -145,7 +149,7 @@ class Retention:
                 _count(prunings, "prunings"),
             )
         )
-        size, free = await outcome(self._writer.submit(_size))
+        size, free = await self.size()
         return Statistics(
             runs={row.status: row.runs for row in by_status},
             documents={row.kind: row.documents for row in by_kind},
@@ -216,6 +220,7 @@ def _prune_some(connection: Connection, *, chain: Chain, step: _Step) -> tuple[P
     rows = connection.execute(_ROWS.where(is_theirs)).all()
     record_removal(connection, head, rows, chain.sealer)
     connection.execute(delete(events).where(is_theirs))
+    connection.execute(delete(run_tools).where(run_tools.c.run_id.in_(run_ids)))
     connection.execute(delete(runs).where(runs.c.run_id.in_(run_ids)))
     done = Pruned(runs=len(run_ids), events=len(rows), documents=expired)
     first, last = (rows[0].id, rows[-1].id) if rows else (0, 0)

@@ -82,9 +82,29 @@ runs = Table(
     Column("seconds", Double),
     Column("owner", BigInteger),  # number of the process that continues the run; NULL: no process does
     Column("tenant", String(255), nullable=False, server_default="default"),
+    Column("bot", String(255)),
     Index("runs_by_start", "started"),
     Index("runs_by_tenant", "tenant", "started"),
+    Index("runs_by_principal", "principal", "started"),
+    Index(
+        "runs_by_bot", "bot", "started", sqlite_where=text("bot IS NOT NULL"), postgresql_where=text("bot IS NOT NULL")
+    ),
     Index("runs_by_owner", "owner", sqlite_where=text("owner IS NOT NULL"), postgresql_where=text("owner IS NOT NULL")),
+    Index(
+        "runs_waiting", "tenant", sqlite_where=text("status = 'pending'"), postgresql_where=text("status = 'pending'")
+    ),
+)
+
+# The tools that each run called, see `run_tools`. SQLite keeps the rows in the order of the key.
+run_tools = Table(
+    "run_tools",
+    metadata,
+    Column("run_id", String(255), nullable=False),
+    Column("tool", String(200), nullable=False),
+    Column("started", Double, nullable=False),  # that of the run, so that the runs of a tool are found in their order
+    PrimaryKeyConstraint("run_id", "tool"),
+    Index("run_tools_by_tool", "tool", "started"),
+    sqlite_with_rowid=False,
 )
 
 # Processes that are alive, see `leases`.
@@ -227,4 +247,31 @@ job_slots = Table(
     PrimaryKeyConstraint("job", "slot"),
     Index("job_slots_open", "lease", sqlite_where=text("ended IS NULL"), postgresql_where=text("ended IS NULL")),
     Index("job_slots_by_end", "ended"),
+)
+
+# Sums over the trail by topic, period (a day, a month, or `all`), tenant and name, see `figures` and `counting`.
+figures = Table(
+    "figures",
+    metadata,
+    Column("topic", String(16), nullable=False),
+    Column("period", String(10), nullable=False),
+    Column("tenant", _KEY, nullable=False),
+    Column("name", _KEY, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("sent", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("money", BigInteger, nullable=False),
+    Column("unpriced", BigInteger, nullable=False),
+    Column("instead", BigInteger, nullable=False),
+    PrimaryKeyConstraint("topic", "period", "tenant", "name"),
+    Index("figures_by_name", "topic", "period", "name"),
+    sqlite_with_rowid=False,  # the rows of a period stand beside each other
+)
+
+# The id of the last row of `events` that `figures` contain: one row.
+figures_position = Table(
+    "figures_position", metadata, Column("position", BigInteger, primary_key=True, autoincrement=False)
 )

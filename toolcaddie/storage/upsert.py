@@ -44,15 +44,31 @@ def add_to_row(connection: Connection, table: Table, row: Mapping[str, Any]) -> 
     return connection.execute(_add_to_row(connection.dialect.name, table), row).one()
 
 
+def add_to_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Does the same with many rows (all columns: texts and whole numbers), and returns no sums."""
+    _compiled_addition(connection.dialect.name, table).execute(connection, rows)
+
+
 @cache
 def _add_to_row(dialect: str, table: Table) -> ReturningInsert[Any]:
+    statement = _addition(dialect, table)
+    resolved: ReturningInsert[Any] = statement.returning(
+        *(column for column in table.columns if column.name not in _keys(table))
+    )
+    return resolved
+
+
+@cache
+def _compiled_addition(dialect: str, table: Table) -> CompiledStatement:
+    return CompiledStatement(_addition(dialect, table), [column.name for column in table.columns])
+
+
+def _addition(dialect: str, table: Table) -> Insert:
     """Returns the statement that inserts a row, or adds its numbers to the row with the same primary key."""
     keys = _keys(table)
     statement = _INSERT[dialect](table).values({column.name: bindparam(column.name) for column in table.columns})
     sums = {name: table.c[name] + excluded for name, excluded in _other_columns(statement, table, keys).items()}
-    resolved: ReturningInsert[Any] = statement.on_conflict_do_update(index_elements=keys, set_=sums).returning(
-        *(table.c[name] for name in sums)
-    )
+    resolved: Insert = statement.on_conflict_do_update(index_elements=keys, set_=sums)
     return resolved
 
 

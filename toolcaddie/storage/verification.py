@@ -6,7 +6,7 @@ The rows are read once, in order, in one transaction, so that rows that are adde
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -71,8 +71,14 @@ class Verification(Struct, frozen=True, kw_only=True):
     changes_total: int
 
 
-def verify(connection: Connection, sealer: Sealer, anchors: Sequence[Anchor] = ()) -> Verification:
-    """Checks all rows of the trail, its head, the records of pruned rows, and the anchors."""
+def verify(
+    connection: Connection,
+    sealer: Sealer,
+    anchors: Sequence[Anchor] = (),
+    progress: Callable[[int], None] = lambda row: None,
+) -> Verification:
+    """Checks all rows of the trail, its head, the records of pruned rows, and the anchors. `progress` is called with the id of a
+    row, each time that a number of rows has been checked."""
     try:
         head, seal = read_head(connection)
     except ChainError as error:
@@ -80,7 +86,7 @@ def verify(connection: Connection, sealer: Sealer, anchors: Sequence[Anchor] = (
     changes = list(_head_changes(head, seal, sealer))
     if changes:
         return _report(head, changes=changes)
-    return _Check(head, sealer, anchors).run(connection)
+    return _Check(head, sealer, anchors).run(connection, progress)
 
 
 def anchor(connection: Connection, sealer: Sealer, *, now: float) -> Anchor:
@@ -136,11 +142,13 @@ class _Check:
         self.checked = self.before = self.pruned = self.other_keys = self.total = 0
         self.changes: list[Change] = []
 
-    def run(self, connection: Connection) -> Verification:
+    def run(self, connection: Connection, progress: Callable[[int], None]) -> Verification:
         self._note_link(self.at, self.previous[0])
         self._read_gaps(connection)
-        for row in _rows(connection):
+        for number, row in enumerate(_rows(connection)):
             self._row(row)
+            if number % _PAGE == 0:
+                progress(row[0])
         self._skip_to(self.head.position + 1)
         is_end = self.at == self.head.position and not self.head.is_unsealed
         if is_end and self.previous and not any(same(link, self.head.link) for link in self.previous):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from toolcaddie.app.settings.console import ConsoleSettings
 from toolcaddie.app.settings.jobs import JobSettings
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
@@ -357,6 +358,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()
     gateway: GatewaySettings = GatewaySettings()
+    console: ConsoleSettings = ConsoleSettings()
     key_limits: KeyLimits = KeyLimits()
     """Limits of each API key that has none of its own."""
     mcp: MCPSettings = MCPSettings()

@@ -21,6 +21,11 @@ class CurrentPolicy:
         self._policy = policy
 
     @property
+    def now(self) -> Policy:
+        """The policy of this moment."""
+        return self._policy
+
+    @property
     def version(self) -> str:
         return self._policy.version
 

@@ -25,9 +25,10 @@ from toolcaddie.doors.arguments import argument_texts
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, hinted
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import LAST
+from toolcaddie.doors.texts import local_time, shortened
 from toolcaddie.registry import Registry
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.text import visible_line

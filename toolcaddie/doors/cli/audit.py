@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 import msgspec
 
-from toolcaddie import __version__
 from toolcaddie.app.auditing import key_in
 from toolcaddie.app.build import existing
-from toolcaddie.app.settings import age_seconds, names_variable
-from toolcaddie.audit.ocsf import ocsf_event
+from toolcaddie.app.settings import names_variable
+from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.audit_sheets import LINES, Format, moment_in, warnings_of
 from toolcaddie.doors.cli.echo import echo, echo_json
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.storage.audits import RowQuery, TrailRow
+from toolcaddie.doors.texts import counted
+from toolcaddie.storage.audits import RowQuery
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.verification import Anchor, Verification, read_anchors
 from toolcaddie.util.text import visible_json
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Format = Literal["jsonl", "ocsf"]
 
 _CHANGED = 1
 """Exit status of a check that finds a change."""
@@ -72,7 +69,7 @@ def verify(common: Common, anchor_file: Path | None, database_url: str | None, a
     anchors = [] if anchor_file is None else _anchors(anchor_file)
     report = _with_database(common, database_url, lambda database: database.audits.verify(anchors))
     if as_json:
-        warnings = list(_warnings(report))
+        warnings = list(warnings_of(report))
         print_json({"ok": not report.changes_total, **msgspec.structs.asdict(report), "warnings": warnings})
     else:
         _print_report(report)
@@ -214,7 +211,7 @@ def export(
 
 async def _write(database: Database, query: RowQuery, as_format: Format, lines: TextIO) -> int:
     """Writes the rows of a query to `lines` and returns their number. Only one page of rows is in memory at a time."""
-    form = _LINES[as_format]
+    form = LINES[as_format]
     count = 0
     async for row in database.audits.rows(query):
         lines.write(visible_json(msgspec.json.encode(form(row)).decode()) + "\n")
@@ -223,40 +220,12 @@ async def _write(database: Database, query: RowQuery, as_format: Format, lines: 
     return count
 
 
-def _plain_line(row: TrailRow) -> Any:
-    record = row.record
-    return {
-        "id": row.id,
-        "run_id": record.run_id,
-        "seq": record.seq,
-        "at": record.at,
-        "kind": record.kind,
-        "principal": row.principal,
-        "tenant": row.tenant,
-        "data": record.data,
-        "link": None if row.link is None else row.link.hex(),
-    }
-
-
-def _ocsf_line(row: TrailRow) -> Any:
-    return ocsf_event(row.record, row=row.id, principal=row.principal, tenant=row.tenant, product_version=__version__)
-
-
-_LINES: dict[Format, Callable[[TrailRow], Any]] = {"jsonl": _plain_line, "ocsf": _ocsf_line}
-
-
 def _moment(text: str | None, option: str) -> float | None:
     """Returns a moment in seconds since the epoch, from an age such as 24h or a date of the local time zone."""
-    if text is None:
-        return None
-    if re.fullmatch(r"[0-9]+[mhdw]", text):
-        return time.time() - (age_seconds(text) or 0.0)
     try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!r} is no time; write 24h, 2026-01-31 or 2026-01-31T12:00", param_hint=option
-        ) from error
+        return None if text is None else moment_in(text)
+    except RequestError as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def _anchors(file: Path) -> Sequence[Anchor]:
@@ -293,19 +262,10 @@ def _print_report(report: Verification) -> None:
         echo(f"{counted(report.before_chain, 'row')} written before there was a chain, not checked")
     if report.anchors:
         echo(f"{counted(report.anchors, 'anchor')} compared")
-    for warning in _warnings(report):
+    for warning in warnings_of(report):
         note(f"warning: {warning}")
     if report.anchors_pruned:
         echo(f"{counted(report.anchors_pruned, 'anchor')} not compared, because the rows were pruned on sealed record")
-
-
-def _warnings(report: Verification) -> Iterator[str]:
-    """Yields what is no change, and may hide one."""
-    if report.keyed and report.position == 0 and not report.anchors and not report.changes_total:
-        yield (
-            "the trail has no rows: nothing has run with this database, or somebody put a new one in its place; "
-            "an anchor shows which (`--anchor FILE`)"
-        )
 
 
 def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:

@@ -19,8 +19,9 @@ from toolcaddie.doors.channels.people import Pairings
 from toolcaddie.doors.channels.setup import stations_of
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import local_time
 from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import did_you_mean
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolcaddie.doors.cli.output import note, shortened
+from toolcaddie.doors.cli.output import note
+from toolcaddie.doors.texts import shortened
 
 _SHOWN = 160
 """Characters of a sentence that are shown."""

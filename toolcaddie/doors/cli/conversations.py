@@ -21,7 +21,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.doors.channels.histories import Histories
-from toolcaddie.doors.cli.output import local_time
+from toolcaddie.doors.texts import local_time
 from toolcaddie.util.random_ids import random_id
 from toolcaddie.util.user import user_name
 

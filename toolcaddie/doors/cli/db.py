@@ -12,8 +12,9 @@ from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import age_seconds
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import counted, local_time
 from toolcaddie.personas import StoredChats
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned, Statistics

@@ -14,13 +14,12 @@ from rich.console import Console
 
 from toolcaddie.app.runtimes import offline
 from toolcaddie.app.settings import Settings
-from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import note_degraded, print_json, print_table
 from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.doors.run_delivery import delivery_of_run
 
 Data = Mapping[str, Any]
 """The JSON of `why --delivery` or a part of it. That of a recorded run has the same keys as that of a message and some more; a
@@ -79,7 +78,7 @@ def print_for_message(settings: Settings, messages: Sequence[Message], *, once: 
 def print_for_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
     """Prints the plan of a recorded run, and the tokens that the provider then billed."""
     events = asyncio.run(events_of(settings, run_id))
-    delivery = _report_of_run(events)
+    delivery = delivery_of_run(events)
     if as_json:
         print_json(delivery)
         return
@@ -87,67 +86,6 @@ def print_for_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
     for row in delivery["later"]:
         note = f": {row['note']}" if row["note"] else ""
         echo(f"round {row['round']}: {row['strategy']}, {row['tools']} tools{note}")
-
-
-def _report_of_run(events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Returns the JSON of `why --run RUN_ID --delivery`, from the events of the run. Raises `RequestError` if no tools were
-    sent."""
-    run_id = events[0].run_id
-    rows: dict[str, list[Any]] = {}
-    for event in events:
-        rows.setdefault(event.kind, []).append(event.data)
-    if "tools_delivered" not in rows:
-        raise RequestError(f"run {run_id} sent no tools; `toolcaddie trail {run_id}` shows what it did")
-    first, *later = rows["tools_delivered"]
-    start, selection = _first(rows, "run_started"), _first(rows, "tools_selected")
-    request, answer = _first(rows, "model_asked"), _first(rows, "model_answered")
-    return {
-        "run_id": run_id,
-        "message": start.get("message", ""),
-        "provider": request.get("provider", ""),
-        "model": request.get("model", ""),
-        "preset": start.get("preset", ""),
-        "counts": {
-            **selection.get("counts", {}),
-            "sent": request.get("tools", len(first["tools"]) + len(first["meta"])),
-        },
-        "tokens": first["tokens"],
-        "strategy": first["strategy"],
-        "note": first["note"],
-        "later_by": first.get("later_by", "array"),
-        "added": first.get("added", []),
-        "options": first.get("options", []),
-        "bill": first.get("bill"),
-        "billed": _billed(answer),
-        "later": [
-            {
-                "round": row["round"],
-                "strategy": row["strategy"],
-                "tools": len(row["tools"]) + len(row["meta"]),
-                "note": row["note"],
-            }
-            for row in later
-        ],
-    }
-
-
-def _first(rows: Mapping[str, Sequence[Data]], kind: str) -> Data:
-    """Returns the data of the first event of this kind, or an empty mapping if there is none."""
-    return rows.get(kind, ({},))[0]
-
-
-def _billed(answer: Data) -> dict[str, int] | None:
-    """Returns the input tokens that the provider counted for the first answer: read from its cache, written to it, and plain (at
-    the full price). None: there is no answer, or it took several requests."""
-    usage = answer.get("usage")
-    if usage is None or answer.get("attempts"):
-        return None
-    read_tokens, written_tokens = usage["cached"], usage.get("written", 0)
-    return {
-        "read": read_tokens,
-        "written": written_tokens,
-        "plain": max(0, usage["input"] - read_tokens - written_tokens),
-    }
 
 
 # --- for a person ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from toolcaddie.app.bot_files import BotFile, read_bot_file
 from toolcaddie.app.settings import DEFAULT_FILE, load_settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import counted, note, print_json
+from toolcaddie.doors.cli.output import note, print_json
+from toolcaddie.doors.texts import counted
 from toolcaddie.registry import Registry
 from toolcaddie.sources.mcp.desktop import as_toml, toml_key, toml_of
 

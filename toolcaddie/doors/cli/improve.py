@@ -17,8 +17,9 @@ from toolcaddie.doors.cli.authored.sheet import print_diff
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import hinted
 from toolcaddie.doors.cli.options import database_option, nothing_such, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import local_time
 from toolcaddie.tools.improve.proposals import Proposals
 from toolcaddie.tools.improve.values import Proposal
 from toolcaddie.util.text import visible_code, visible_line

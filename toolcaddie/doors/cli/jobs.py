@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
 
 from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.jobs import desk_of
-from toolcaddie.core.jobs import At, Every, Job, Slot
+from toolcaddie.core.jobs import Job, Slot
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import hinted
 from toolcaddie.doors.cli.options import database_option, nothing_such, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.job_sheets import job_record, outcome_text, rest_text, schedule_text
+from toolcaddie.doors.texts import local_time, shortened
 from toolcaddie.jobs.desk import JobDesk
 
 T = TypeVar("T")
@@ -52,7 +54,7 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
 
     jobs, is_served = _with_desk(common, database_url, read)
     if as_json:
-        print_json({"jobs": [_job_json(job) for job in jobs]})
+        print_json({"jobs": [job_record(job) for job in jobs]})
         return
     if not jobs:
         such = nothing_such("jobs", bot, settings_of(common))
@@ -65,10 +67,10 @@ def list_(common: Common, bot: str | None, tenant: str | None, database_url: str
             job.kind,
             job.owner.bot or "",
             job.owner.id,
-            _schedule_text(job),
+            schedule_text(job),
             _next_text(job),
             local_time(job.last),
-            job.status if job.current is None else "running" if is_served else "waiting",
+            outcome_text(job, is_served=is_served),
         )
         for job in jobs
     ]
@@ -90,12 +92,12 @@ def show(common: Common, job_id: str, database_url: str | None, as_json: bool) -
 
     job, times, slots = _with_desk(common, database_url, read)
     if as_json:
-        print_json({**_job_json(job), "next_times": times, "runs": [msgspec.to_builtins(slot) for slot in slots]})
+        print_json({**job_record(job), "next_times": times, "runs": [msgspec.to_builtins(slot) for slot in slots]})
         return
     echo(f"{job.name}  ({job.kind}, {job.owner.bot or 'no bot'}, made by {job.owner.id} {local_time(job.created)})")
     if job.text != job.name:
         echo(job.text)
-    echo(f"schedule: {_schedule_text(job)} ({job.zone})")
+    echo(f"schedule: {schedule_text(job)} ({job.zone})")
     if job.taint:
         echo(f"made after reading untrusted results of: {', '.join(job.taint)}")
     echo(f"next: {', '.join(local_time(time) for time in times) or _next_text(job)}")
@@ -155,7 +157,7 @@ def remove(common: Common, job_id: str, database_url: str | None, as_json: bool)
     """Remove a job."""
     job = _with_desk(common, database_url, lambda desk: desk.remove(job_id))
     if as_json:
-        print_json(_job_json(job))
+        print_json(job_record(job))
     else:
         echo(f"removed {job.id} ({job.name})")
 
@@ -163,7 +165,7 @@ def remove(common: Common, job_id: str, database_url: str | None, as_json: bool)
 def _switch(common: Common, job_id: str, database_url: str | None, *, enabled: bool, as_json: bool) -> None:
     job = _with_desk(common, database_url, lambda desk: desk.switch(job_id, enabled=enabled))
     if as_json:
-        print_json(_job_json(job))
+        print_json(job_record(job))
     elif enabled:
         echo(f"resumed {job.id} ({job.name}); next run {local_time(job.next)}")
     else:
@@ -182,24 +184,5 @@ def _with_desk(common: Common, database_url: str | None, query: Callable[[JobDes
         return asyncio.run(answer())
 
 
-def _schedule_text(job: Job) -> str:
-    match job.schedule:
-        case At(at=at):
-            return f"once at {at}"
-        case Every(every_ms=every):
-            return f"every {every / 1000:g} s"
-        case _:
-            return job.schedule.expr
-
-
 def _next_text(job: Job) -> str:
-    if job.enabled:
-        return local_time(job.next)
-    return "ended" if job.is_once and job.status else "paused"
-
-
-def _job_json(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.to_builtins(job).items() if name != "inherited"} | {
-        "taint": job.taint,
-        "tools": job.inherited.tools,
-    }
+    return rest_text(job) or local_time(job.next)

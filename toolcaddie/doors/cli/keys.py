@@ -13,10 +13,12 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.key_limits import changed_limits, limit_options, limits_json, limits_text
+from toolcaddie.doors.cli.key_limits import limit_options
 from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.key_sheets import changed_limits, key_json, limits_text
+from toolcaddie.doors.texts import local_time
 from toolcaddie.ports import KeyStore
 
 T = TypeVar("T")
@@ -73,7 +75,7 @@ def add(
     own = changed_limits({}, limits)
     key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own), create=True)
     if as_json:
-        print_json({**_key_json(key, settings), "secret": secret})
+        print_json({**key_json(key, settings.key_limits), "secret": secret})
         return
     echo(secret)
     note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
@@ -94,7 +96,7 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
     settings = settings_of(common, database_url=database_url)
     keys = _with_keys(settings, lambda keys: keys.list())
     if as_json:
-        print_json({"keys": [_key_json(key, settings) for key in keys]})
+        print_json({"keys": [key_json(key, settings.key_limits) for key in keys]})
     elif not keys:
         note("There are no keys: the gateway serves this machine only. To create one: toolcaddie keys add NAME")
     else:
@@ -136,7 +138,7 @@ def limit(common: Common, /, key: str, database_url: str | None, as_json: bool, 
     settings = settings_of(common, database_url=database_url)
     changed = _with_keys(settings, lambda keys: _limited(keys, key, limits))
     if as_json:
-        print_json(_key_json(changed, settings))
+        print_json(key_json(changed, settings.key_limits))
     else:
         in_force = limits_text(settings.key_limits.with_own(changed.limits)) or "no limits"
         echo(f"{changed.name}: {in_force}")
@@ -161,7 +163,7 @@ def revoke(common: Common, key: str, database_url: str | None, as_json: bool) ->
     settings = settings_of(common, database_url=database_url)
     revoked = _with_keys(settings, lambda keys: keys.revoke(key))
     if as_json:
-        print_json(_key_json(revoked, settings))
+        print_json(key_json(revoked, settings.key_limits))
     else:
         echo(f"revoked {revoked.id} ({revoked.name})")
 
@@ -174,16 +176,3 @@ def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]], *,
             return await query(database.keys)
 
     return asyncio.run(answer())
-
-
-def _key_json(key: ApiKey, settings: Settings) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "hint": key.hint,
-        "principal": key.principal,
-        "created": key.created,
-        "last_used": key.last_used,
-        "revoked": key.revoked,
-        "limits": limits_json(key, settings),
-    }

@@ -15,7 +15,6 @@ from msgspec import Struct
 from toolcaddie.app.runtimes import bots_of, catalog_of, whole_catalog_of
 from toolcaddie.control.policy.cedar.explaining import Explanation, Outcome, explained
 from toolcaddie.control.policy.cedar.schema import schema_of
-from toolcaddie.control.policy.cedar.unused import CHANNELS, meant
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
@@ -26,9 +25,10 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
-from toolcaddie.doors.cli.policy_try import policy_in, problems_in
+from toolcaddie.doors.cli.policy_try import problems_in
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import name_advice
+from toolcaddie.doors.policy_sheets import checked_caller, policy_in
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -159,7 +159,7 @@ def explain(
     if not principal.strip():
         raise click.BadParameter("name the caller, such as ann", param_hint="PRINCIPAL")
     bots, catalog = bots_of(settings), catalog_of(settings)
-    who = bots.identified(_checked(Principal(id=principal, **caller)))
+    who = bots.identified(checked_caller(Principal(id=principal, **caller)))
     values = _arguments(arguments)
     visibility = Visibility(bots)
     explanation = explained(policy_in(settings), visibility, _tool(catalog, tool), who, values, taint, effects)
@@ -197,7 +197,7 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
 
     def outcome_of(number: int, case: Case) -> Explanation:
         try:
-            caller, tool = bots.identified(_checked(case.caller)), _tool(catalog, case.tool)
+            caller, tool = bots.identified(checked_caller(case.caller)), _tool(catalog, case.tool)
         except RequestError as error:
             raise RequestError(f"{file}: case {number}: {error}", param=error.param) from error
         return explained(policy, visibility, tool, caller, case.arguments, case.taint, case.effects)
@@ -217,14 +217,6 @@ def test(common: Common, file: Path, catalogs: tuple[str, ...], as_json: bool) -
         note(f"{len(outcomes) - len(different)} of {len(outcomes)} cases as expected")
     if different:
         raise click.exceptions.Exit(FAILED)
-
-
-def _checked(caller: Principal) -> Principal:
-    """Returns the caller. Raises `RequestError` for a channel that is a slip of a known one; an application may have others."""
-    channel = caller.channel
-    if channel is not None and channel not in CHANNELS and (advice := meant(channel, CHANNELS)):
-        raise RequestError(f"no request comes by the channel {channel!r}{advice}", param="channel")
-    return caller
 
 
 def _tool(catalog: Catalog, name: str) -> Tool:

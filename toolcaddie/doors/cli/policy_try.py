@@ -10,25 +10,22 @@ from typing import Any
 import click
 
 from toolcaddie.app.build import existing, existing_or_empty
-from toolcaddie.app.policy_names import names_without_meaning
-from toolcaddie.app.runtimes import bots_of, catalog_of, host_parts, policy_of, whole_catalog_of
+from toolcaddie.app.runtimes import bots_of, catalog_of, whole_catalog_of
 from toolcaddie.app.settings import PartSettings, Settings, load_settings
 from toolcaddie.control.policy.cedar import CedarPolicy
-from toolcaddie.control.policy.cedar.explaining import REPLAYED, Replay, replay
-from toolcaddie.control.policy.cedar.schema import problems_of
+from toolcaddie.control.policy.cedar.explaining import Replay
 from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.core.errors import ConfigError
-from toolcaddie.core.storage import ApiKey, RunQuery
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.failure import FAILED
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.registry import Registry
+from toolcaddie.doors.policy_sheets import policy_in, problems_of_rules, replayed
+from toolcaddie.doors.texts import counted, shortened
 from toolcaddie.storage.database import exists
 from toolcaddie.util.replacing import replace
 
-_PAGE = 200
 _ARGUMENTS_SHOWN = 40
 
 
@@ -69,22 +66,10 @@ def command(
         raise click.exceptions.Exit(FAILED)
 
 
-def policy_in(settings: Settings) -> CedarPolicy:
-    """Returns the policy of the settings. Raises `ConfigError` for one that is not in Cedar."""
-    policy = policy_of(settings, Registry(), host_parts(settings))
-    if isinstance(policy, CedarPolicy):
-        return policy
-    kind = "" if settings.policy is None else settings.policy.type
-    raise ConfigError(f"policy.type is {kind!r}; this command reads rules of the type 'cedar'")
-
-
 async def problems_in(settings: Settings, policy: CedarPolicy, catalog: Catalog) -> Sequence[str]:
     """Returns what is wrong with the rules of a policy, and which of their names nothing has. `settings`: those with this policy;
     `catalog`: all tools, also those of categories that are not enabled."""
-    return [
-        *problems_of(policy.rules, catalog.tools),
-        *names_without_meaning(settings, catalog, await _keys(settings)),
-    ]
+    return problems_of_rules(settings, policy, catalog, await _keys(settings))
 
 
 async def _keys(settings: Settings) -> Sequence[ApiKey]:
@@ -105,21 +90,8 @@ def _with_policy(settings: Settings, file: Path) -> Settings:
 
 async def _replayed(settings: Settings, policy: CedarPolicy, catalog: Catalog, most: int) -> Replay:
     """Judges the calls of the newest runs."""
-    result, visibility = Replay(), Visibility(bots_of(settings))
     async with existing_or_empty(settings) as database:
-        query = RunQuery(limit=min(_PAGE, most))
-        while most > 0 and (runs := await database.events.runs(query)):
-            runs = runs[:most]
-            replay(
-                await database.events.records([run.run_id for run in runs], REPLAYED),
-                policy,
-                visibility,
-                catalog,
-                result,
-            )
-            most -= len(runs)
-            query = replace(query, before=runs[-1].cursor)
-    return result
+        return await replayed(database.events, policy, Visibility(bots_of(settings)), catalog, most=most)
 
 
 def _print(result: Replay) -> None:

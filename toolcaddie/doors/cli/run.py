@@ -28,9 +28,10 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.endings import note_ending
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, resume_command, run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Progress, Steps, call_json, interrupted_line
+from toolcaddie.doors.texts import shortened
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.user import user_name
 

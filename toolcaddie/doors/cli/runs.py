@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import click
 
@@ -19,43 +18,22 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.endings import ending_in, note_ending
+from toolcaddie.doors.cli.endings import note_ending
 from toolcaddie.doors.cli.lost import settle_lost_runs
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import events_in
-from toolcaddie.runtime.settling import SETTLED, UNKNOWN, Finding, Settlement, Settling, unknown_calls
+from toolcaddie.doors.run_calls import CALL_KINDS, CallSummary, calls_of, ending_in
+from toolcaddie.doors.texts import counted, local_time, shortened
+from toolcaddie.runtime.settling import Finding, Settlement, Settling, unknown_calls
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
-from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 from toolcaddie.util.user import user_name
 
-CallState = Literal["waiting", "refused", "under way", "done", "failed", "unknown"]
-
-_CALL_KINDS = ("call_intended", "call_finished", UNKNOWN, SETTLED)
-"""Kinds of the events from which the state of a call follows."""
-_GATE_KINDS = ("call_decided", "approval_closed", "approval_applied", "run_finished", "run_failed")
-"""Kinds of the events that say whether a call may begin."""
 _MESSAGE_SHOWN = 60
 _DETAIL_SHOWN = 160
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSummary:
-    """A call and its outcome. A call whose outcome is not recorded is `under way`, or `unknown` once it is recorded that the
-    outcome will never be known, because the process was killed or the run was cancelled. A call that did not begin is `waiting`
-    for a person, or `refused`, by the policy or by a person."""
-
-    id: str
-    name: str
-    arguments: str
-    state: CallState
-    detail: str = ""
-    """The result of the call, or the reason why it is unknown."""
-    effects: tuple[str, ...] = ()
-    """The effects on the world that the tool's source named before the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,73 +204,6 @@ def _began(call: UnknownCall) -> str:
     return "" if call.began is None else local_time(call.began)
 
 
-def calls_of(events: Sequence[EventRecord]) -> Sequence[CallSummary]:
-    """Returns the calls of one run in the order of their start. A call with a recorded outcome keeps it, even if a later event
-    says that its outcome is unknown."""
-    calls: dict[str, CallSummary] = {}
-    for event in events:
-        if event.kind in _GATE_KINDS:
-            _pass_gate(calls, event)
-        if event.kind not in _CALL_KINDS:
-            continue
-        data, before = event.data, calls.get(event.data["id"])
-        if event.kind == UNKNOWN and before is not None and before.state in ("done", "failed"):
-            continue
-        calls[data["id"]] = CallSummary(
-            id=data["id"], name=data["name"], arguments=data["arguments"], state=_state(event), detail=_detail(data)
-        )
-    effects = {event.data["id"]: event.data["effects"] for event in events if event.data.get("effects")}
-    return [replace(call, effects=tuple(effects.get(call.id, ()))) for call in calls.values()]
-
-
-def _pass_gate(calls: dict[str, CallSummary], event: EventRecord) -> None:
-    """Adds a call that a policy refuses or asks about, and changes the state of one that a person refuses."""
-    data = event.data
-    match event.kind, data.get("verdict") or data.get("status"):
-        case "call_decided", "ask":
-            calls[data["id"]] = _not_begun(data, "waiting")
-        case "call_decided", "deny":
-            calls[data["id"]] = _not_begun(data, "refused")
-        case (("approval_closed" | "approval_applied"), "refused") if data["id"] in calls:
-            by = f"by {data['by']}" if data["by"] else "without a person"
-            calls[data["id"]] = replace(calls[data["id"]], state="refused", detail=f"{by} {data['reason']}".rstrip())
-        case (("run_finished" | "run_failed"), _):
-            for call in calls.values():
-                if call.state == "waiting":
-                    calls[call.id] = replace(call, state="refused", detail="the run ended without it")
-        case _:
-            pass
-
-
-def _not_begun(data: Mapping[str, Any], state: CallState) -> CallSummary:
-    return CallSummary(
-        id=data["id"],
-        name=data["name"],
-        arguments=data["arguments"],
-        state=state,
-        detail=data["reason"] or f"rule {data['rule']}",
-    )
-
-
-def _state(event: EventRecord) -> CallState:
-    """Returns the state of a call after one of its events, which is of a kind in `_CALL_KINDS`."""
-    match event.kind:
-        case "call_unknown":
-            return "unknown"
-        case "call_settled":
-            return "done" if event.data["took_effect"] else "failed"
-        case "call_finished":
-            return "failed" if event.data.get("error") else "done"
-        case _:
-            return "under way"
-
-
-def _detail(data: Mapping[str, Any]) -> str:
-    if "took_effect" in data:
-        return f"settled by {data['by']}: {data['text'] or data['reason']}".rstrip(": ")
-    return str(data.get("reason") or data.get("content") or "")
-
-
 @asynccontextmanager
 async def _settled_database(settings: Settings) -> AsyncIterator[Database]:
     """Yields the database as `existing_or_empty` does, after the runs that dead processes left are settled."""
@@ -315,7 +226,7 @@ async def _unknown(settings: Settings, limit: int) -> tuple[Sequence[UnknownCall
     """Returns the unknown calls of the newest runs, and the number of their calls that are under way."""
     async with _settled_database(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
-        records = await database.events.records([run.run_id for run in runs], _CALL_KINDS)
+        records = await database.events.records([run.run_id for run in runs], CALL_KINDS)
     announced = {(record.run_id, record.data["id"]): record.at for record in records if record.kind == "call_intended"}
     ended = [record for record in records if record.kind != "call_intended"]
     under_way = announced.keys() - {(record.run_id, record.data["id"]) for record in ended}
@@ -346,7 +257,7 @@ async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
     async with _settled_database(settings) as database:
         runs = await database.events.runs(RunQuery(limit=limit))
         ids = [run.run_id for run in runs]
-        records = await database.events.records(ids, _CALL_KINDS)
+        records = await database.events.records(ids, CALL_KINDS)
         resumable = await StoredRuns(database.store).resumable(ids)
         labels = await database.leases.labels()
     by_run: dict[str, list[EventRecord]] = {}

@@ -29,8 +29,9 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import shortened
 
 _REASONS_SHOWN = 3
 _NEAREST = 5

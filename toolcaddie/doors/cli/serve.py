@@ -27,6 +27,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from toolcaddie.app.authoring import authorship_of, writes_tools
 from toolcaddie.app.build import Assembled, assembled
+from toolcaddie.app.counting import counted
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import DEFAULT_FILE, MCPSettings, Settings
@@ -55,7 +56,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.cli.workers import SPAWN, Report, Workers, parent_is_gone
 from toolcaddie.doors.console.app import Console
-from toolcaddie.doors.console.authored import authored_section
+from toolcaddie.doors.console.complete import console_of
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.doors.gateway.limiting import Limiter
@@ -93,7 +94,7 @@ _KEY_BYTES = 32
 """Random bytes of the secret that seals the state of waiting MCP calls, if the settings name none."""
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that makes the package prometheus_client count in files, so that any worker can add the numbers of all."""
-_COLLECTIONS = (20_000, 20, 20)
+COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector. Requests make few cycles, and with Python's own 700 new objects a collection comes several
 times in each request."""
 _SWITCH_SECONDS = 0.0005
@@ -278,6 +279,8 @@ async def _serve(
     async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
         if prunes:
             await stack.enter_async_context(pruned(parts.database, settings.storage))
+        if settings.console.enabled:
+            await stack.enter_async_context(counted(parts.database.figures, parts.runtime.prices_of))
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
@@ -308,7 +311,7 @@ async def _serve(
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_COLLECTIONS)
+        gc.set_threshold(*COLLECTIONS)
         sys.setswitchinterval(_SWITCH_SECONDS)
         server = _Server(
             config,
@@ -394,11 +397,9 @@ def _reviews(parts: Assembled) -> Reviews | None:
 
 
 def _console(parts: Assembled, reviews: Reviews | None) -> Mapping[str, App]:
-    """Returns the console at its paths; nothing if it has no section."""
-    if reviews is None:
-        return {}
-    console = Console([authored_section(reviews)], parts.documents, parts.keys, identified=parts.runtime.identified)
-    return dict.fromkeys(console.paths, console)
+    """Returns the console at its paths; nothing if the settings turn it off."""
+    console = console_of(parts, reviews)
+    return {} if console is None else dict.fromkeys(console.paths, console)
 
 
 def _channels(parts: Assembled) -> Channels | None:

@@ -45,7 +45,9 @@ from toolcaddie.core.run import RunResult
 from toolcaddie.core.selection import Classification, Selection
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import note, shortened
+from toolcaddie.doors.cli.output import note
+from toolcaddie.doors.event_sentences import attempt_text
+from toolcaddie.doors.texts import shortened
 from toolcaddie.util.text import visible_line
 from toolcaddie.util.user import user_name
 
@@ -218,17 +220,6 @@ def answered_line(event: ModelAnswered) -> str:
         for attempt in event.attempts
     ]
     return "; ".join(attempts) or f"{event.provider}:{event.model} answered"
-
-
-_OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
-
-
-def attempt_text(provider: str, model: str, how: str, outcome: str, detail: str) -> str:
-    """Returns an attempt, one request on the way to an answer, as text: `openai:gpt-5-mini (required) called no tool`. `how`: the
-    measure that was to make the model call a tool; `plain`: no measure."""
-    step = "" if how == "plain" else f" ({how})"
-    reason = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
-    return f"{provider}:{model}".rstrip(":") + f"{step} {_OUTCOMES.get(outcome, outcome)}{reason}"
 
 
 def selected_line(selection: Selection) -> str:

@@ -19,8 +19,9 @@ from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import box_option, catalog_option, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import shortened
 from toolcaddie.selection.selector import Selector
 from toolcaddie.util.suggest import close_names, did_you_mean
 from toolcaddie.util.text import visible_line

@@ -17,7 +17,7 @@ from toolcaddie.app.build import Assembled
 from toolcaddie.app.models import OPENAI, key_variable
 from toolcaddie.app.settings import DEFAULT_DATABASE, GatewaySettings, MCPSettings, Settings
 from toolcaddie.doors.cli.options import catalog_words
-from toolcaddie.doors.cli.output import counted
+from toolcaddie.doors.texts import counted
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"

@@ -15,11 +15,10 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli import delivery as delivery_report
 from toolcaddie.doors.cli.claims import note_claims
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.endings import ending_in, note_ending
+from toolcaddie.doors.cli.endings import note_ending
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
@@ -37,15 +36,18 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, note_skipped_classifier
 from toolcaddie.doors.cli.tools import name_advice
 from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.doors.run_calls import ending_in
+from toolcaddie.doors.run_tools import (
+    CALLED,
+    NO_SELECTION,
+    NOT_LISTED,
+    called_names,
+    claims_in,
+    effects_of,
+    omission_counts,
+    tool_of_run,
+)
 from toolcaddie.selection.explain import Explanation
-
-_NOT_LISTED = "not listed"
-"""The stage of a tool that the trail of a run does not mention. Other stages name the step of the selection that decided about
-the tool."""
-_CALLED = "called"
-"""The stage of a tool that was called without having been sent."""
-_NO_SELECTION: Mapping[str, Any] = {"tools": (), "dropped": (), "dropped_by_stage": {}}
-"""Stands for the selection of a run without a model."""
 
 
 @click.command(
@@ -158,18 +160,18 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
     """Prints the outcome of a tool in a recorded run, or without a tool the whole selection of the run."""
     events = asyncio.run(events_of(settings, run_id))
     selection = next((event.data for event in events if event.kind == "tools_selected"), None)
-    if selection is None and tool in _decided(events):  # a call without a model, such as one by MCP
-        selection = _NO_SELECTION
+    if selection is None and tool in called_names(events):  # a call without a model, such as one by MCP
+        selection = NO_SELECTION
     if selection is None:
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
         record = {
             "run_id": events[0].run_id,
             "tool": tool,
-            **_tool_of_run(tool, selection, events),
-            "effects": _effects_of(tool, events),
+            **tool_of_run(tool, selection, events),
+            "effects": effects_of(tool, events),
         }
-        if record["stage"] == _NOT_LISTED:
+        if record["stage"] == NOT_LISTED:
             _refuse_unknown(tool, settings, selection)
         print_json(record) if as_json else _print_tool_of_run(record)
     elif as_json:
@@ -178,18 +180,13 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
                 "run_id": events[0].run_id,
                 **selection,
                 "ending": ending_in(events),
-                "unsupported_claims": _claims(events),
+                "unsupported_claims": claims_in(events),
             }
         )
     else:
         _print_run(selection)
         note_ending(ending_in(events))
-        note_claims(claim["text"] for claim in _claims(events))
-
-
-def _claims(events: Sequence[EventRecord]) -> Sequence[Mapping[str, Any]]:
-    """Returns what the answer says was done although no successful call supports it."""
-    return [claim for event in events if event.kind == "claims_unsupported" for claim in event.data["claims"]]
+        note_claims(claim["text"] for claim in claims_in(events))
 
 
 def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any]) -> None:
@@ -197,7 +194,7 @@ def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any])
     if not settings.catalogs and not settings.source:
         raise RequestError(
             f"the trail of this run does not mention the tool {name!r}. It records only the best of the tools that were left out "
-            f"({_omission_counts(selection)}). Add --catalog SPEC to see whether the tool exists.",
+            f"({omission_counts(selection)}). Add --catalog SPEC to see whether the tool exists.",
             param="tool",
         )
     names = [other.name for other in catalog_of(settings)]
@@ -207,51 +204,10 @@ def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any])
         )
 
 
-def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Returns the outcome of a tool in a recorded run, as JSON. `stage` is 'selected', 'added' (on request of the model),
-    'called' (through `execute_tool`), 'not listed', or the stage of the selection that dropped the tool."""
-    for entry in selection["tools"]:
-        if entry["name"] == name:
-            return {"chosen": True, "stage": "selected", "score": entry["score"], "reasons": entry["reasons"]}
-    for event in events:
-        if event.kind == "meta_called" and name in event.data["added"]:
-            reason = f"{event.data['name']} {event.data['arguments']}"
-            return {"chosen": True, "stage": "added", "score": None, "reasons": [reason]}
-    for entry in selection["dropped"]:
-        if entry["name"] == name:
-            return {"chosen": False, "stage": entry["stage"], "score": entry["score"], "reasons": [entry["detail"]]}
-    if name in _decided(events):
-        reason = "no definition of it was sent; the model ran it by its name"
-        if selection is _NO_SELECTION:
-            reason = "it was called directly; nothing was selected or sent"
-        return {"chosen": False, "stage": _CALLED, "score": None, "reasons": [reason]}
-    reason = (
-        f"the trail records only the best of the tools that were left out ({_omission_counts(selection)}), and this tool is not "
-        "among them; most likely it matched nothing"
-    )
-    return {"chosen": False, "stage": _NOT_LISTED, "score": None, "reasons": [reason]}
-
-
-def _effects_of(tool: str, events: Sequence[EventRecord]) -> Sequence[str]:
-    """Returns the effects of the calls of a tool, each once."""
-    decided = (event.data for event in events if event.kind == "call_decided" and event.data["name"] == tool)
-    return list(dict.fromkeys(effect for data in decided for effect in data.get("effects", ())))
-
-
-def _decided(events: Sequence[EventRecord]) -> set[str]:
-    """Returns the names of the tools that were called."""
-    return {event.data["name"] for event in events if event.kind == "call_decided"}
-
-
-def _omission_counts(selection: Mapping[str, Any]) -> str:
-    """Returns the number of tools that each stage dropped: `93 no_match, 12 floor`."""
-    return ", ".join(f"{count} {stage}" for stage, count in selection["dropped_by_stage"].items()) or "none"
-
-
 def _print_tool_of_run(record: Mapping[str, Any]) -> None:
     score = "" if record["score"] is None else f", score {record['score']:.3f}"
     verdict = "in" if record["chosen"] else "out"
-    echo(f"{record['tool']} was {verdict}{', but ' if record['stage'] == _CALLED else ': '}{record['stage']}{score}")
+    echo(f"{record['tool']} was {verdict}{', but ' if record['stage'] == CALLED else ': '}{record['stage']}{score}")
     for reason in record["reasons"]:
         echo(f"  {reason}")
     for effect in record["effects"]:

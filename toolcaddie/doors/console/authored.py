@@ -56,14 +56,17 @@ class _AuthoredTools:
     async def _list(self, visit: Visit) -> Answer:
         status = _status(visit.request.query.get("status", ""))
         tools = await self._reviews.list(visit.person)
+        data = {
+            "tools": [tool for tool in tools if status in (None, tool.status)],
+            "askers": {tool.id: asker_text(tool) for tool in tools},
+            "numbers": {each: sum(tool.status == each for tool in tools) for each in get_args(Status)},
+            "broken": await self._reviews.broken(visit.person),
+        }
         return self._renderer.page(
             "authored/list.html",
             visit,
-            tools=[tool for tool in tools if status in (None, tool.status)],
-            askers={tool.id: asker_text(tool) for tool in tools},
-            numbers={each: sum(tool.status == each for tool in tools) for each in get_args(Status)},
+            data,
             chosen=status or "",
-            broken=await self._reviews.broken(visit.person),
             path=PATH,
             done=_DONE.get(visit.request.query.get("done", ""), ""),
         )
@@ -74,15 +77,13 @@ class _AuthoredTools:
         return self._renderer.page(
             "authored/tool.html",
             visit,
-            review=review,
+            {"review": review, "asker": asker_text(tool), "objection": self._reviews.objection(tool, visit.person)},
             tool=tool,
-            asker=asker_text(tool),
             lines=source_lines(review),
             general=general_findings(review),
             parameters=parameter_rows(tool.definition.parameters),
             schema=canonical_json(tool.definition.parameters).decode(),
             diff=diff_lines(review.diff),
-            objection=self._reviews.objection(tool, visit.person),
             refused=_never_accepted(review),
             is_keyless=visit.session is not None and not visit.session.key_id,
             longest_note=LONGEST_NOTE,

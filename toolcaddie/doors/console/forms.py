@@ -12,13 +12,17 @@ import secrets
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+import msgspec
+
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.console.requests import Receive, Request, fields_of
+from toolcaddie.guards.aside import aside
 
 TOKEN = "token"
 """The field with the token."""
 
-_LONGEST_FORM = 64 * 1024
+LONGEST_FORM = 64 * 1024
+"""The largest number of bytes of most forms."""
 _TYPE = "application/x-www-form-urlencoded"
 
 
@@ -53,22 +57,44 @@ def check_token(form: Mapping[str, str], token: str) -> None:
         raise _foreign("it does not have this browser's token; open the page again")
 
 
-async def read_form(request: Request, receive: Receive) -> Mapping[str, str] | None:
+async def read_form(request: Request, receive: Receive, *, longest: int = LONGEST_FORM) -> Mapping[str, str] | None:
     """Returns the fields of the form; None: the browser has gone. Raises `RequestError` for anything but a small form."""
     kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     if kind != _TYPE:
         raise RequestError(f"a form must be sent as {_TYPE}", code="wrong_form")
+    body = await _body(receive, longest)
+    if body is not None and len(body) > LONGEST_FORM:
+        return await aside(fields_of, body, thing="the form")
+    return None if body is None else fields_of(body, thing="the form")
+
+
+async def read_json(request: Request, receive: Receive, *, longest: int = LONGEST_FORM) -> Mapping[str, str] | None:
+    """Returns the fields of a form that a program sends as a JSON object of texts; None: the program has gone. Raises
+    `RequestError`."""
+    kind = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RequestError("send the fields as a JSON object, as application/json", code="wrong_form")
+    body = await _body(receive, longest)
+    if body is None:
+        return None
+    try:
+        return msgspec.json.decode(body or b"{}", type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise RequestError(f'the body must be a JSON object of texts, such as {{"note": "agreed"}}: {error}') from error
+
+
+async def _body(receive: Receive, longest: int) -> bytes | None:
+    """Returns the body of a request; None: the sender has gone. Raises `RequestError` for a large one."""
     body = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
-        body += message.get("body", b"")
-        if len(body) > _LONGEST_FORM:
-            raise RequestError(f"the form is larger than {_LONGEST_FORM:,} bytes", code="form_too_large")
+        body += bytes(message.get("body", b""))
+        if len(body) > longest:
+            raise RequestError(f"the form is larger than {longest:,} bytes", code="form_too_large")
         if not message.get("more_body"):
-            break
-    return fields_of(body, thing="the form")
+            return body
 
 
 def _host(origin: str) -> str:

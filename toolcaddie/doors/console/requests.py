@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
+from toolcaddie.doors.console.levels import Level
 from toolcaddie.doors.console.sessions import Session
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -53,6 +54,12 @@ class Request:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
+    @property
+    def wants_json(self) -> bool:
+        """True for a program, which asks for the data of a page instead of the page."""
+        accepted = self.header(b"accept") or ""
+        return "application/json" in accepted and "text/html" not in accepted
+
     def cookie(self, name: str) -> str:
         """Returns the value of a cookie; empty: there is none, or several, of which a stranger may have set one."""
         pairs = [
@@ -77,6 +84,13 @@ class Visit:
     part: str = ""
     """The text at the place of `{name}` in the path of the route."""
     form: Mapping[str, str] = field(default_factory=dict)
+    language: str = "en"
+    level: Level | None = None
+    """The level of the person."""
+    tenant: str | None = ""
+    """The tenant whose data the person sees; None: those of all tenants."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the sections that the person may see, by their titles."""
 
     @property
     def person(self) -> Principal:

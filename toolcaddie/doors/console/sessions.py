@@ -38,6 +38,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """The API key with which the person signed in; empty: the server had no keys."""
     expires: float
     """Seconds since the epoch."""
+    is_of_request: bool = False
+    """True for the one request of a program, which has sent its API key with it."""
 
 
 class Sessions:
@@ -58,6 +60,12 @@ class Sessions:
         )
         await self._store.put(_KIND, _name(number), msgspec.json.encode(session), ttl=SESSION_SECONDS)
         return number
+
+    def of_request(self, principal: Principal, key: ApiKey | None) -> Session:
+        """Returns the session of one request, which is stored nowhere."""
+        person = replace(principal, channel=CHANNEL)
+        key_id = "" if key is None else key.id
+        return Session(person=person, key_id=key_id, expires=self._clock(), is_of_request=True)
 
     async def find(self, number: str) -> Session | None:
         """Returns the session with this number; None: there is none, or it has ended."""

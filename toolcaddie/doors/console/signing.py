@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.console.answers import Answer, redirect
 from toolcaddie.doors.console.forms import new_number, token_of
+from toolcaddie.doors.console.languages import COOKIE, NAMES
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import Request, Visit
 from toolcaddie.doors.console.sections import HOME, PageRoute, Section
@@ -22,6 +24,8 @@ from toolcaddie.util.replacing import replace
 
 SIGN_IN = f"{HOME}sign-in"
 _SIGN_OUT = f"{HOME}sign-out"
+_LANGUAGE = f"{HOME}language"
+_LANGUAGE_SECONDS = 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class _Signing:
             PageRoute(method="GET", path=SIGN_IN, handle=self._show, is_public=True),
             PageRoute(method="POST", path=SIGN_IN, handle=self._sign_in, is_public=True),
             PageRoute(method="POST", path=_SIGN_OUT, handle=self._sign_out, is_public=True),
+            PageRoute(method="GET", path=_LANGUAGE, handle=self._choose_language, is_public=True),
         )
 
     async def _show(self, visit: Visit) -> Answer:
@@ -105,8 +110,16 @@ class _Signing:
         await self._sessions.end(SESSION.read(visit.request))
         return redirect(SIGN_IN).with_cookie(SESSION.written(visit.request, "", seconds=0))
 
+    async def _choose_language(self, visit: Visit) -> Answer:
+        language = visit.request.query.get("to", "")
+        if language not in NAMES:
+            raise RequestError(f"the console speaks {', '.join(NAMES)}; choose one of them", param="to")
+        answer = redirect(_target(visit.request.query.get("next", "")))
+        path = HOME.rstrip("/")
+        return answer.with_cookie(f"{COOKIE}={language}; Path={path}; SameSite=Lax; Max-Age={_LANGUAGE_SECONDS}")
+
 
 def _target(path: str) -> str:
     """Returns the page to show after signing in: one of the console, never of another site."""
     is_own = path.startswith(HOME) and path.isascii() and path.isprintable() and "\\" not in path and "//" not in path
-    return path if is_own and not path.startswith((SIGN_IN, _SIGN_OUT)) else HOME
+    return path if is_own and not path.startswith((SIGN_IN, _SIGN_OUT, _LANGUAGE)) else HOME

@@ -83,9 +83,7 @@ class Limiter:
         """
         if key is None:
             return None
-        if not self._listens:  # a gateway whose clients have no keys does not pay for a listener
-            self._listens = True
-            self._subscription.enter_context(self._runtime.subscribe(_charge))
+        self._listen()
         given, output = int(size / BYTES_PER_TOKEN), _output_limit(fields)
         model = _text(fields.get("model")) or self._runtime.default_model
         limits = self._defaults().with_own(key.limits)
@@ -93,6 +91,21 @@ class Limiter:
         if limits != NO_LIMITS:
             amounts = expected(model, given=given, output=output, prices_of=self._runtime.prices_of)
             reservation = await self._reserved(exchange, key, amounts, limits)
+        return Account(self, key.id, model=model, given=given, reservation=reservation)
+
+    async def account(self, key: ApiKey, *, model: str, size: int) -> Account:
+        """Returns the account of a run that a person begins without a request to a model's API. `size`: bytes of its messages.
+        Raises `RefusedError` if the key has reached a limit."""
+        self._listen()
+        given, model = int(size / BYTES_PER_TOKEN), model or self._runtime.default_model
+        limits = self._defaults().with_own(key.limits)
+        reservation = None
+        if limits != NO_LIMITS:
+            amounts = expected(model, given=given, output=OUTPUT_TOKENS, prices_of=self._runtime.prices_of)
+            admission = await self._meter.reserve(key.id, amounts, limits)
+            if admission.exceeded:
+                raise RefusedError(refusal_of(admission.exceeded, key.name, self.clock()))
+            reservation = admission.reservation
         return Account(self, key.id, model=model, given=given, reservation=reservation)
 
     async def count(self, key: ApiKey) -> None:
@@ -132,6 +145,19 @@ class Limiter:
         if account.reservation is not None:
             self._meter.settle(account.reservation, total)
 
+    def _listen(self) -> None:
+        """Begins to charge the model calls of runs. A gateway whose clients have no keys does not pay for a listener."""
+        if not self._listens:
+            self._listens = True
+            self._subscription.enter_context(self._runtime.subscribe(self._charge))
+
+    async def _charge(self, event: RunEvent) -> None:
+        """Charges an event to the account of the present task, if this limiter has made it: each door has its own, and all of
+        them hear every event."""
+        account = _account.get()
+        if account is not None and account.limiter is self:
+            account.spending.take(event)
+
     async def _reserved(
         self, exchange: Exchange, key: ApiKey, amounts: Amounts, limits: KeyLimits
     ) -> Reservation | None:
@@ -167,7 +193,7 @@ class Account:
         self.spending = Spending(model=model, given=given)
         self.detached = False
         """True: the request goes on after its answer, and is settled at its own end."""
-        self._limiter = limiter
+        self.limiter = limiter
         self._settled = False
 
     @contextmanager
@@ -191,7 +217,7 @@ class Account:
         """Counts what was used, once."""
         if not self._settled:
             self._settled = True
-            self._limiter.settle(self)
+            self.limiter.settle(self)
 
     def _observing(self, send: Send) -> Send:
         reader: AnswerUsage | None = None
@@ -235,13 +261,6 @@ def charged(exchange: Exchange, *, observed: bool = False) -> AbstractContextMan
 
 
 _UNCHARGED = nullcontext()
-
-
-async def _charge(event: RunEvent) -> None:
-    """Charges an event to the account of the present task."""
-    account = _account.get()
-    if account is not None:
-        account.spending.take(event)
 
 
 def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:

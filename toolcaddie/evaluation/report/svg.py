@@ -84,12 +84,12 @@ def lines(
         parts.append(frame.path(each.points, f"line s{number % 6}"))
         if each.marked:
             parts.extend(
-                frame.dot(point, f"dot s{number % 6}", f"{each.name}: {_number(point[0])} → {point[1]:.3f}")
+                frame.dot(point, f"dot s{number % 6}", f"{each.name}: {short_number(point[0])} → {point[1]:.3f}")
                 for point in each.points
             )
     parts.extend(frame.star(point, f"mark s{number % 6}", text) for point, text, number in marks)
     names = [each.name for each in series]
-    return _svg("".join(parts), height, f"{y} against {x}: {', '.join(names)}")
+    return picture("".join(parts), height, f"{y} against {x}: {', '.join(names)}")
 
 
 def dots(
@@ -118,12 +118,12 @@ def dots(
     for number, row in enumerate(rows):
         top = 12.0 + step * number
         middle = top + (step - 12.0) / 2
-        parts.append(_text(left - 10, middle + 4, _cut(row.label, left), "label end", full=row.label))
+        parts.append(text_at(left - 10, middle + 4, _cut(row.label, left), "label end", full=row.label))
         if row.note:
-            parts.append(_text(WIDTH - 4, middle + 4, row.note, "tick end"))
+            parts.append(text_at(WIDTH - 4, middle + 4, row.note, "tick end"))
         for place, whisker in enumerate(row.whiskers):
             parts.append(frame.whisker(whisker, top + inner * (place + 0.5)))
-    return _svg("".join(parts), height, label)
+    return picture("".join(parts), height, label)
 
 
 def bars(
@@ -132,7 +132,7 @@ def bars(
     """Returns a plot of histograms that overlap. `groups`: name, number of the colour, and share in each bin. `edges`: those of
     the bins."""
     top = max((value for _, _, values in groups for value in values), default=1.0) or 1.0
-    frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, _nice(top)), height=height, left=52.0, bottom=46.0)
+    frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, nice(top)), height=height, left=52.0, bottom=46.0)
     parts = [frame.grid(x, y, percent=True)]
     for name, colour, values in groups:
         for low, high, value in zip(edges, edges[1:], values, strict=False):
@@ -142,7 +142,7 @@ def bars(
                 f'<rect class="bar s{colour}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
                 f'height="{max(0.0, y0 - y1):.1f}"><title>{title}</title></rect>'
             )
-    return _svg("".join(parts), height, f"{y} by {x}")
+    return picture("".join(parts), height, f"{y} by {x}")
 
 
 # --- the frame ------------------------------------------------------------------------------------------------------------
@@ -176,13 +176,15 @@ class _Frame:
         """Returns the grid with both axes. `x`, `y`: their names; `percent`: shows the y axis in percent."""
         base, end = self.height - self.bottom, WIDTH - self.right
         parts = []
-        for value in _ticks(*self.y_range):
+        for value in ticks(*self.y_range):
             at = self.y(value)
             parts.append(f'<line class="grid" x1="{self.left}" x2="{end}" y1="{at:.1f}" y2="{at:.1f}"/>')
-            parts.append(_text(self.left - 8, at + 4, f"{value:.0%}" if percent else _number(value), "tick end"))
-        parts.extend(_text(self.x(value), base + 18, _number(value), "tick middle") for value in _ticks(*self.x_range))
+            parts.append(text_at(self.left - 8, at + 4, f"{value:.0%}" if percent else short_number(value), "tick end"))
+        parts.extend(
+            text_at(self.x(value), base + 18, short_number(value), "tick middle") for value in ticks(*self.x_range)
+        )
         parts.append(f'<line class="axis" x1="{self.left}" x2="{end}" y1="{base}" y2="{base}"/>')
-        parts.append(_text((self.left + end) / 2, self.height - 8, x, "axis-name middle"))
+        parts.append(text_at((self.left + end) / 2, self.height - 8, x, "axis-name middle"))
         middle = (self.top + base) / 2
         parts.append(
             f'<text class="axis-name middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(y)}</text>'
@@ -193,11 +195,11 @@ class _Frame:
         """Returns vertical grid lines with the numbers of the x axis. `signed`: the numbers have signs."""
         base = self.height - self.bottom
         parts = []
-        for value in _ticks(*self.x_range):
+        for value in ticks(*self.x_range):
             at = self.x(value)
             parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="8" y2="{base:.1f}"/>')
-            text = f"{value:+.2g}" if signed and value else _number(value)
-            parts.append(_text(at, base + 18, text, "tick middle"))
+            text = f"{value:+.2g}" if signed and value else short_number(value)
+            parts.append(text_at(at, base + 18, text, "tick middle"))
         return "".join(parts)
 
     def path(self, points: Sequence[Point], kind: str) -> str:
@@ -231,11 +233,11 @@ class _Frame:
         return "".join(f"{'L' if i else 'M'}{self.x(x):.1f} {self.y(y):.1f}" for i, (x, y) in enumerate(points))
 
 
-def _svg(inner: str, height: float, label: str) -> str:
+def picture(inner: str, height: float, label: str) -> str:
     return f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(label)}">{inner}</svg>'
 
 
-def _text(x: float, y: float, text: str, kind: str, *, full: str = "") -> str:
+def text_at(x: float, y: float, text: str, kind: str, *, full: str = "") -> str:
     title = f"<title>{escape(full)}</title>" if full and full != text else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}{title}</text>'
 
@@ -245,7 +247,7 @@ def _cut(text: str, room: float) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
     """Returns about five round numbers from `low` to `high`, for the labels of an axis."""
     if not high > low:
         return [low]
@@ -256,13 +258,13 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _nice(value: float) -> float:
+def nice(value: float) -> float:
     """Returns the smallest round number that is not below the value, for the end of an axis."""
     power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
     return next(power * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * factor >= value * 0.999)
 
 
-def _number(value: float) -> str:
+def short_number(value: float) -> str:
     if value and abs(value) >= 10_000:
         return f"{value / 1_000:,.0f}k"
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"

@@ -9,8 +9,9 @@ import click
 from toolcaddie.doors.cli.authored.desk import Desk, asked, key_argument, tenant_option
 from toolcaddie.doors.cli.authored.sheet import print_diff, print_review
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import local_time
 from toolcaddie.doors.tool_sheets import asker_text
 from toolcaddie.tools.authored.values import Status
 

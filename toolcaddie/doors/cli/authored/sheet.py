@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import local_time
+from toolcaddie.doors.texts import local_time
 from toolcaddie.doors.tool_sheets import (
     ParameterRow,
     asker_text,

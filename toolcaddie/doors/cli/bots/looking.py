@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from toolcaddie.app.build import existing_or_empty
-from toolcaddie.app.models import PRACTICE, asked_of
 from toolcaddie.app.runtimes import offline
 from toolcaddie.app.settings import Settings
-from toolcaddie.control.bots import Bot, Bots
-from toolcaddie.core.bots import Mode
-from toolcaddie.core.control import Principal
+from toolcaddie.control.bots import Bot
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.key_limits import Allowance
-from toolcaddie.core.run import RunRequest
+from toolcaddie.doors.bot_sheets import MODES, missing_in, model_text, tools_in, used_of
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, no_such_bot, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import shortened
 from toolcaddie.runtime import Runtime
-from toolcaddie.runtime.budgets import Budgets
 
-MODES: Sequence[Mode] = get_args(Mode)
 _DESCRIPTION_SHOWN = 60
 _NO_BOTS = "there are no bots; `toolcaddie bots new NAME` adds one"
 _NO_TOOLS = 'there are no tools: add some to the settings, such as [[source]] with type = "persona"'
@@ -49,7 +45,7 @@ def list_(common: Common, /, as_json: bool) -> None:
         (
             bot["name"],
             shortened(bot["description"], _DESCRIPTION_SHOWN),
-            _model(bot["model"], settings),
+            model_text(bot["model"], settings),
             "all" if bot["groups"] is None else ", ".join(bot["groups"]),
             *(len(bot["tools"][mode]) for mode in MODES),
         )
@@ -75,7 +71,7 @@ def show(common: Common, /, name: str, database_url: str | None, as_json: bool) 
         raise RequestError(no_such_bot(name, settings), param="name", code="unknown_bot")
     bot, runtime = settings.bots[name], offline(settings, needs_catalog=False)
     record = _bot_json(name, bot, runtime)
-    missing = {mode: _missing(name, mode, record["tools"][mode], runtime) for mode in MODES}
+    missing = {mode: missing_in(name, mode, record["tools"][mode], runtime) for mode in MODES}
     used = asyncio.run(_used(settings, name, runtime))
     if as_json:
         budget = [{"counted": each.counted, "limit": each.limit, "used": each.used} for each in used]
@@ -83,7 +79,7 @@ def show(common: Common, /, name: str, database_url: str | None, as_json: bool) 
         return
     echo(name, nl=False, bold=True)
     echo(f"  {bot.description}".rstrip())
-    echo(f"model {_model(bot.model, settings)}, persona {bot.persona or 'none'}, language {bot.language}")
+    echo(f"model {model_text(bot.model, settings)}, persona {bot.persona or 'none'}, language {bot.language}")
     for mode in MODES:
         if mode != MODES[0] and missing[mode] == missing[MODES[0]]:
             echo(f"\n{mode}: as in {MODES[0]}")
@@ -105,31 +101,10 @@ def _bot_json(name: str, bot: Bot, runtime: Runtime) -> dict[str, Any]:
         "description": bot.description,
         "model": bot.model,
         "groups": bot.groups,
-        "tools": {mode: _tools(name, mode, runtime) for mode in MODES},
-    }
-
-
-def _model(of_bot: str | None, settings: Settings) -> str:
-    """Returns the model of a bot, or else that of the settings; `practice` if none is named and there is no key for one."""
-    return of_bot or settings.model or (PRACTICE if asked_of(settings)[0] == PRACTICE else "that of the request")
-
-
-def _tools(name: str, mode: Mode, runtime: Runtime) -> Sequence[str]:
-    request = RunRequest(messages=(), principal=Principal(bot=name), mode=mode)
-    return [tool.name for tool in runtime.view(request)]
-
-
-def _missing(name: str, mode: Mode, tools: Sequence[str], runtime: Runtime) -> Mapping[str, str]:
-    """Returns the tools of the catalog that a bot does not have, each with the setting that removes it."""
-    present = frozenset(tools)
-    return {
-        tool.name: runtime.bots[name].removes(tool.name, tool.category, mode, key=f"bots.{name}")
-        for tool in runtime.source.snapshot()
-        if tool.name not in present
+        "tools": {mode: tools_in(name, mode, runtime) for mode in MODES},
     }
 
 
 async def _used(settings: Settings, name: str, runtime: Runtime) -> Sequence[Allowance]:
     async with existing_or_empty(settings) as database:
-        budgets = Budgets(bots=Bots(settings.bots), meter=database.meter, prices_of=runtime.prices_of)
-        return await budgets.used(Principal(bot=name))
+        return await used_of(name, settings, runtime, database.meter)

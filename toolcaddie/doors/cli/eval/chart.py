@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import counted, print_table
+from toolcaddie.doors.cli.output import print_table
+from toolcaddie.doors.texts import counted
 from toolcaddie.evaluation.assess import Assessed, Compared
 from toolcaddie.evaluation.fit import DEPTHS, Fitted, fragment
 from toolcaddie.evaluation.floor import FittedFloor

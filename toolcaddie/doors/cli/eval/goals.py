@@ -14,8 +14,9 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import limit_option
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import counted
 from toolcaddie.evaluation.goals import Goal, Goals, read_goals
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from toolcaddie.app.measuring import Configuration
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.eval.chart import print_assessed, print_fitted, print_floor
 from toolcaddie.doors.cli.eval.parts import (
-    Configuration,
     configurations,
     evaluated_catalog,
     finders,
@@ -27,16 +27,17 @@ from toolcaddie.doors.cli.eval.parts import (
 )
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, compared
+from toolcaddie.doors.texts import counted
+from toolcaddie.evaluation.assess import Assessed, assess
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
 from toolcaddie.evaluation.finder import PresetFinder
 from toolcaddie.evaluation.fit import Fitted, by_selection, fitted, fragment
 from toolcaddie.evaluation.floor import FittedFloor
 from toolcaddie.evaluation.measure import DEPTH
-from toolcaddie.evaluation.metrics import Estimate
 from toolcaddie.evaluation.recorded import labelled
+from toolcaddie.evaluation.records import checked_requests, comparisons_of, evaluation_record, interval_of, rounded
 from toolcaddie.evaluation.report import html_report
 
 _DEFAULT_AT = 5
@@ -144,8 +145,8 @@ def command(
     _check(requests, catalog, origin=str(queries or "the log"))
     training = read_requests(train) if train is not None else ()
     assessed, weights = asyncio.run(_assessed(configured, catalog, requests, training, fit=fit))
-    comparisons = _comparisons(assessed, at)
-    record = _record(assessed, comparisons, catalog, requests, at)
+    comparisons = comparisons_of(assessed, at)
+    record = evaluation_record(assessed, comparisons, catalog, requests, at)
     if weights is not None:
         record["fit"] = _fit_json(weights, assessed[0].floor())
     if report is not None:
@@ -199,18 +200,18 @@ def _fit_json(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
     """Returns the JSON of `--fit`. `floor`: the score of the best tool below which no tool fits a request; None: there are too
     few requests to fit one."""
     return {
-        "nothing_fits": None if floor is None else _round(floor.floor),
-        "nothing_fits_false": None if floor is None else _round(floor.false_nothing.value),
-        "nothing_fits_caught": None if floor is None else _round(floor.caught.value),
+        "nothing_fits": None if floor is None else rounded(floor.floor),
+        "nothing_fits_false": None if floor is None else rounded(floor.false_nothing.value),
+        "nothing_fits_caught": None if floor is None else rounded(floor.caught.value),
         "recommended": weights.recommended,
         "weights": weights.weights,
         "start": weights.start,
-        "before": _round(weights.before.value),
-        "after": _round(weights.after.value),
-        "gain": _round(weights.gain.value),
-        "gain_interval": _interval(weights.gain),
-        "recall@5_gain": _round(weights.recall.value),
-        "recall@5_interval": _interval(weights.recall),
+        "before": rounded(weights.before.value),
+        "after": rounded(weights.after.value),
+        "gain": rounded(weights.gain.value),
+        "gain_interval": interval_of(weights.gain),
+        "recall@5_gain": rounded(weights.recall.value),
+        "recall@5_interval": interval_of(weights.recall),
         "requests": weights.requests,
         "folds": weights.folds,
         "toml": fragment(weights.weights) if weights.recommended else None,
@@ -249,33 +250,11 @@ def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRe
 def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, origin: str) -> None:
     """Raises `ConfigError` if nothing can be measured with these requests, and prints a remark if the catalog lacks some of their
     right tools. `origin`: the file of the requests, or "the log"."""
-    if not requests:
-        raise ConfigError(
-            f'{origin} holds no requests; write one JSON object a line: {{"query": "...", "gold": ["tool"]}}'
-        )
-    if not any(request.gold for request in requests):
-        raise ConfigError(f"{origin}: no request has a right tool in `gold`; label some")
-    unknown = _unknown(requests, catalog)
-    if unknown and not any(catalog.position(name) is not None for request in requests for name in request.gold):
-        raise ConfigError(
-            f"{origin}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); check --catalog"
-        )
+    unknown = checked_requests(requests, catalog, origin=origin)
     if unknown:
         note(
             f"not in the catalog, so counted as not found: {counted(len(unknown), 'right tool')}: {', '.join(unknown[:5])}"
         )
-
-
-def _unknown(requests: Sequence[LabelledRequest], catalog: Catalog) -> list[str]:
-    """Returns the names of right tools that the catalog lacks."""
-    right_names = dict.fromkeys(name for request in requests for name in sorted(request.gold))
-    return [name for name in right_names if catalog.position(name) is None]
-
-
-def _comparisons(assessed: Sequence[Assessed], at: int) -> list[Compared]:
-    """Compares every configuration with the first."""
-    metrics = (f"recall@{at}", *(name for name in COMPARED if name != "recall@5"))
-    return [comparison for other in assessed[1:] for comparison in compared(other, assessed[0], metrics)]
 
 
 def _gate(first: Assessed, at: int, least: float) -> None:
@@ -297,87 +276,3 @@ def _title(queries: Path | None, settings: Settings) -> str:
     """Returns the title of the report: the source of the requests and the catalogs."""
     catalogs = ", ".join(Path(spec).name if spec.endswith(".jsonl") else spec for spec in settings.catalogs)
     return f"{queries.name if queries else 'the log'} on {catalogs}"
-
-
-# --- as JSON ----------------------------------------------------------------------------------------------------------
-
-
-def _record(
-    assessed: Sequence[Assessed],
-    comparisons: Sequence[Compared],
-    catalog: Catalog,
-    requests: Sequence[LabelledRequest],
-    at: int,
-) -> dict[str, Any]:
-    """Returns the JSON of `eval --json`: the figures of the first configuration at the top, those of all under
-    `configurations`."""
-    figures = [_figures(configuration, at) for configuration in assessed]
-    return {
-        **figures[0],
-        "catalog": {"tools": len(catalog), "version": catalog.version},
-        "requests": {
-            "all": len(requests),
-            "fitting": len(assessed[0].fitting),
-            "nothing_fits": len(requests) - len(assessed[0].fitting),
-            "groups": len({request.group for request in requests}),
-            "unknown_tools": _unknown(requests, catalog),
-        },
-        "configurations": figures,
-        "comparisons": [
-            {
-                "metric": comparison.metric,
-                "name": comparison.name,
-                "than": comparison.than,
-                "difference": _round(comparison.difference.value),
-                "interval": _interval(comparison.difference),
-                "verdict": comparison.verdict,
-            }
-            for comparison in comparisons
-        ],
-    }
-
-
-def _figures(assessed: Assessed, at: int) -> dict[str, Any]:
-    """Returns the figures of one configuration, with the recall at `at` places."""
-    metrics = dict(assessed.metrics)
-    if f"recall@{at}" not in metrics:
-        metrics[f"recall@{at}"] = assessed.recall_curve()[at - 1]
-    no_fit = {
-        "auroc": assessed.no_fit.auroc,
-        "false_nothing": assessed.no_fit.false_nothing,
-        "caught": assessed.no_fit.caught,
-    }
-    tokens = assessed.tokens
-    return {
-        "configuration": assessed.name,
-        "metrics": _values(metrics),
-        "no_fit": _values(no_fit),
-        "latency_ms": _values(assessed.latency_ms),
-        "tokens": {
-            "sent": round(tokens.value, 1),
-            "all": assessed.tokens_all,
-            "share": _round(tokens.value / assessed.tokens_all) if assessed.tokens_all else None,
-        },
-        "intervals": {
-            "metrics": _intervals(metrics),
-            "no_fit": _intervals(no_fit),
-            "latency_ms": _intervals(assessed.latency_ms),
-            "tokens": {"sent": _interval(tokens)},
-        },
-    }
-
-
-def _values(estimates: Mapping[str, Estimate | None]) -> dict[str, float | None]:
-    return {name: None if estimate is None else _round(estimate.value) for name, estimate in estimates.items()}
-
-
-def _intervals(estimates: Mapping[str, Estimate | None]) -> dict[str, tuple[float, float] | None]:
-    return {name: None if estimate is None else _interval(estimate) for name, estimate in estimates.items()}
-
-
-def _interval(estimate: Estimate) -> tuple[float, float]:
-    return _round(estimate.low), _round(estimate.high)
-
-
-def _round(number: float) -> float:
-    return round(number, 4)

@@ -14,8 +14,9 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import counted, shortened
 from toolcaddie.evaluation.misses import Misses, misses_of
 
 _MESSAGE_SHOWN = 60

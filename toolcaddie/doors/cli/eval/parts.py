@@ -6,10 +6,9 @@ log is the recorded runs.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,25 +17,17 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from toolcaddie.app.build import existing_or_empty, opened
-from toolcaddie.app.models import asked_of
-from toolcaddie.app.runtimes import catalog_of, host_parts, runtime_of
-from toolcaddie.app.settings import EmbeddingSettings, Settings, effective_preset, load_settings
-from toolcaddie.app.unasked import Unasked
-from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.app import measuring
+from toolcaddie.app.build import existing_or_empty
+from toolcaddie.app.measuring import Configuration, check_selects, with_signals
+from toolcaddie.app.runtimes import catalog_of
+from toolcaddie.app.settings import Settings, load_settings
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.presets import PRESETS, SIGNALS
-from toolcaddie.core.run import RunRequest
 from toolcaddie.doors.cli.output import note
-from toolcaddie.evaluation.datasets import LabelledRequest, read_tools
-from toolcaddie.evaluation.finder import PresetFinder
-from toolcaddie.evaluation.logs import entries_of
-from toolcaddie.evaluation.misses import patched
+from toolcaddie.evaluation.datasets import read_tools
 from toolcaddie.evaluation.recorded import Log, read_log
-from toolcaddie.ports import Store
-from toolcaddie.runtime import Runtime
-
-DEFAULT_EMBEDDER = "minilm"
 
 limit_option = click.option(
     "--limit",
@@ -46,16 +37,6 @@ limit_option = click.option(
     help="Maximum number of runs to read, the newest first.",
 )
 signals_choice = click.Choice(sorted(SIGNALS))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """One configuration under test."""
-
-    name: str
-    settings: Settings
-    hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Words added to tools, by the tool's name."""
 
 
 def configurations(settings: Settings, signals: Sequence[str], others: Sequence[str]) -> list[Configuration]:
@@ -71,23 +52,8 @@ def configurations(settings: Settings, signals: Sequence[str], others: Sequence[
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"{twice!r} would be compared with itself; name it once")
     for configuration in configured:
-        preset = effective_preset(configuration.settings)
-        if preset.exposure != "selected":
-            raise ConfigError(
-                f"preset {preset.name!r} does not select tools, so there is nothing to measure; name another"
-            )
+        check_selects(configuration)
     return configured
-
-
-def with_signals(settings: Settings, name: str) -> Settings:
-    """Returns the settings with the rankers of this group. Only the group `embedding` has an embedder: that of the settings, or
-    `minilm`."""
-    changed = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
-    if name != "embedding":
-        return replace(changed, embedding=EmbeddingSettings())
-    if settings.embedding.embedder is None:
-        return replace(changed, embedding=replace(settings.embedding, embedder=DEFAULT_EMBEDDER))
-    return changed
 
 
 def _other(name: str, settings: Settings) -> Configuration:
@@ -117,54 +83,6 @@ def evaluated_catalog(settings: Settings) -> Catalog:
         others = f" (and {len(more)} more)" if more else ""
         note(f"a server would refuse this catalog: {first}{others}; it is measured nevertheless")
         return catalog
-
-
-@asynccontextmanager
-async def finders(
-    configured: Sequence[Configuration],
-    catalog: Catalog,
-    requests: Sequence[LabelledRequest],
-    training: Sequence[LabelledRequest] = (),
-) -> AsyncIterator[list[PresetFinder]]:
-    """Yields a finder for each configuration. It has the vectors that it needs, and has learned from the requests of
-    `training`."""
-    async with AsyncExitStack() as stack:
-        documents: Store | None = None
-        if any(configuration.settings.embedding.embedder for configuration in configured):
-            try:
-                documents = (await stack.enter_async_context(opened(configured[0].settings))).store
-            except ConfigError as error:
-                note(f"vectors are not stored for the next time: {error}")
-        measured = []
-        for configuration in configured:
-            tools = patched(catalog, configuration.hints) if configuration.hints else catalog
-            finder, runtime = _finder(configuration, tools, documents, learns=bool(training))
-            stack.push_async_callback(runtime.close)
-            if configuration.settings.embedding.embedder:
-                with waiting(f"vectors of {len(catalog):,} tools"):
-                    await runtime.prepare(
-                        catalog, [RunRequest(messages=request.messages) for request in (*requests, *training)]
-                    )
-            if training:
-                with waiting(f"learning from {len(training):,} requests"):
-                    await runtime.learn(entries_of(training, tools, settings=finder.preset.selection), tools)
-            measured.append(finder)
-        yield measured
-
-
-def _finder(
-    configuration: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
-) -> tuple[PresetFinder, Runtime]:
-    """Returns the finder of a configuration, and its runtime. `learns`: True if it can learn from training requests; it never
-    learns from the trail, which may contain the requests under test. `documents`: the store of vectors."""
-    learning = dataclasses.replace(configuration.settings.learning, enabled=learns)
-    settings = replace(configuration.settings, learning=learning)
-    runtime = runtime_of(
-        settings, (), Unasked(asked_of(settings)[0]), asks=False, parts=host_parts(settings, documents)
-    )
-    view = View(catalog=catalog)
-    selector, preset, query = runtime.finds_by(view)
-    return PresetFinder(name=configuration.name, view=view, selector=selector, preset=preset, query=query), runtime
 
 
 class _Hints(msgspec.Struct):
@@ -231,3 +149,7 @@ def waiting(activity: str) -> Iterator[None]:
         return
     with console.status(activity):
         yield
+
+
+finders = partial(measuring.finders, waiting=waiting, note=note)
+"""Opens the finders of configurations, with spinners and remarks on stderr."""

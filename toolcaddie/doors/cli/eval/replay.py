@@ -15,9 +15,10 @@ from toolcaddie.core.storage import EventRecord, RunSummary
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import configurations, evaluated_catalog, finders, signals_choice
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import LAST, events_of
+from toolcaddie.doors.texts import shortened
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.recorded import RecordedRun, recorded
 from toolcaddie.evaluation.replay import Replay, check_replayable, replayed

@@ -13,8 +13,9 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.texts import counted, local_time
 from toolcaddie.evaluation.usage import SUPPORT, Usage, usage_of
 
 _TOOLS_SHOWN = 20

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -14,11 +13,11 @@ from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.runtimes import persona_folders
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.personas import Author, PersonaFile, PersonaKey
+from toolcaddie.core.personas import Author, PersonaKey
 from toolcaddie.doors.cli.options import database_option, no_such_bot, settings_of
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.shelves import Shelf
 from toolcaddie.personas import StoredChats, StoredPersonas
-from toolcaddie.personas.names import checked_path
 from toolcaddie.storage.database import Database
 from toolcaddie.util.user import user_name
 
@@ -33,35 +32,6 @@ _tenant_option = click.option("--tenant", default="default", show_default=True, 
 def place_options(function: F) -> F:
     """Adds the options `--tenant` and `--database-url`."""
     return _tenant_option(database_option(function))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
-    """What one bot has stored."""
-
-    key: PersonaKey
-    files: StoredPersonas
-    chats: StoredChats
-    database: Database
-
-    async def versions(self, path: str) -> Sequence[PersonaFile]:
-        """Returns the versions of a file, the oldest first. Raises `RequestError` if there is none."""
-        versions = await self.files.versions(self.key, checked_path(path))
-        if not versions:
-            raise RequestError(
-                f"{self.key.bot} has no file {path}; `toolcaddie persona list {self.key.bot}` lists its files"
-            )
-        return versions
-
-    async def version(self, path: str, number: int) -> PersonaFile:
-        """Returns a version of a file. Raises `RequestError` if there is none of this number."""
-        versions = await self.versions(path)
-        file = next((each for each in versions if each.version == number), None)
-        if file is None:
-            raise RequestError(
-                f"{path} has no version {number}; it has {', '.join(str(each.version) for each in versions)}"
-            )
-        return file
 
 
 def on_shelf(

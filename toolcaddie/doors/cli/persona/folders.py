@@ -9,9 +9,11 @@ import click
 
 from toolcaddie.app.build import opened
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json
-from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, operator, place_options
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.persona.desk import bot_argument, on_shelf, operator, place_options
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.shelves import Shelf
+from toolcaddie.doors.texts import counted
 from toolcaddie.personas.folders import Exported, Imported, import_content, read_folder, write_folder
 from toolcaddie.util.text import visible_line
 

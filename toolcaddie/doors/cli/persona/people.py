@@ -6,15 +6,15 @@ import click
 import msgspec
 
 from toolcaddie.app.build import existing
-from toolcaddie.bots.people import Arranged, Arrangements
-from toolcaddie.doors.channels.questions import forget_waiting
+from toolcaddie.bots.people import Arranged
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
-from toolcaddie.doors.cli.output import counted, json_option, note, print_json
-from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, place_options
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.persona.desk import bot_argument, on_shelf, place_options
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.personas.people import PersonData, person_data
-from toolcaddie.personas.people import forget as erase
+from toolcaddie.doors.shelves import Shelf
+from toolcaddie.doors.texts import counted
+from toolcaddie.personas.people import PersonData
 from toolcaddie.util.text import visible_line
 
 
@@ -52,14 +52,10 @@ def forget(
     place = (bot, tenant, database_url)
 
     async def stored(shelf: Shelf) -> tuple[PersonData, Arranged]:
-        data = await person_data(shelf.files, shelf.chats, shelf.key, person, names=names)
-        return data, await _arrangements(shelf).of(person)
+        return await shelf.about(person, names)
 
     async def erased(shelf: Shelf) -> tuple[PersonData, Arranged]:
-        arranged = await _arrangements(shelf).of(person)  # first, so that nothing of it runs and is stored meanwhile
-        await forget_waiting(shelf.database.store, [work.id for work in arranged.waiting])
-        await _arrangements(shelf).forget(arranged)
-        return await erase(shelf.files, shelf.chats, shelf.key, person, names=names), arranged
+        return await shelf.forget(person, names)
 
     data, arranged = on_shelf(common, place, stored)
     is_empty = arranged.is_empty and not (data.facts or data.messages or data.whole_chats)
@@ -87,10 +83,6 @@ def _is_confirmed(question: str) -> bool:
     except click.Abort:
         note("nothing was erased; --yes erases without asking")
         raise
-
-
-def _arrangements(shelf: Shelf) -> Arrangements:
-    return Arrangements(key=shelf.key, rows=shelf.database.jobs, store=shelf.database.store, personas=shelf.files)
 
 
 def _summary(data: PersonData, arranged: Arranged) -> str:

@@ -10,10 +10,11 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import Author, PersonaFile
 from toolcaddie.doors.cli.authored.sheet import print_diff
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
-from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, path_argument, place_options
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
+from toolcaddie.doors.cli.persona.desk import bot_argument, on_shelf, path_argument, place_options
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.util.hunks import hunks
+from toolcaddie.doors.shelves import Shelf, difference, version_head
+from toolcaddie.doors.texts import local_time
 from toolcaddie.util.text import visible_line
 
 
@@ -30,7 +31,7 @@ def list_(common: Common, bot: str, tenant: str, database_url: str | None, as_js
 
     files = on_shelf(common, (bot, tenant, database_url), listed)
     if as_json:
-        print_json({"files": [{**_head(file), "bytes": len(file.text.encode())} for file in files]})
+        print_json({"files": [{**version_head(file), "bytes": len(file.text.encode())} for file in files]})
     elif files:
         rows = [
             (file.path, file.version, f"{len(file.text.encode()):,}", local_time(file.at), _author(file.author))
@@ -84,7 +85,7 @@ def history(common: Common, bot: str, path: str, tenant: str, database_url: str 
 
     versions = on_shelf(common, (bot, tenant, database_url), listed)
     if as_json:
-        print_json({"versions": [_head(file) for file in versions]})
+        print_json({"versions": [version_head(file) for file in versions]})
         return
     rows = [
         (file.version, local_time(file.at), _author(file.author), file.author.run_id, _remark(file))
@@ -127,27 +128,13 @@ def diff(
         return (versions[-2] if len(versions) > 1 else None), new
 
     old, new = on_shelf(common, (bot, tenant, database_url), compared)
-    first, text = (0, "") if old is None else (old.version, old.text)
-    lines = [*hunks(text.splitlines(), new.text.splitlines())]
-    difference = "\n".join([f"--- {path} version {first}", f"+++ {path} version {new.version}", *lines])
+    first, text = 0 if old is None else old.version, difference(old, new)
     if as_json:
-        print_json({"a": first, "b": new.version, "diff": difference})
-    elif lines:
-        print_diff(difference)
+        print_json({"a": first, "b": new.version, "diff": text})
+    elif text:
+        print_diff(text)
     else:
         note(visible_line(f"{path} is the same in version {first} and version {new.version}"))
-
-
-def _head(file: PersonaFile) -> dict[str, object]:
-    """Returns a version without its text."""
-    return {
-        "path": file.path,
-        "version": file.version,
-        "at": file.at,
-        "author": file.author,
-        "note": file.note,
-        "deleted": file.deleted,
-    }
 
 
 def _author(author: Author) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from toolcaddie.app.build import existing
-from toolcaddie.core.errors import RequestError
 from toolcaddie.core.personas import PersonaFile
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import json_option, print_json
-from toolcaddie.doors.cli.persona.desk import Shelf, bot_argument, on_shelf, operator, path_argument, place_options
+from toolcaddie.doors.cli.persona.desk import bot_argument, on_shelf, operator, path_argument, place_options
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.shelves import Shelf
 from toolcaddie.util.text import visible_line
 
 
@@ -30,23 +30,7 @@ def revert(
     """
 
     async def reverted(shelf: Shelf) -> PersonaFile:
-        former = await shelf.version(path, version)
-        newest = (await shelf.versions(path))[-1]
-        if former.deleted:
-            raise RequestError(f"{path} is deleted in version {version}, so there is nothing to put back")
-        if former.text == newest.text and not newest.deleted:
-            raise RequestError(f"{path} is as in version {version} already")
-        file = await shelf.files.write(
-            shelf.key,
-            former.path,
-            former.text,
-            author=operator(tenant),
-            expected=0 if newest.deleted else newest.version,
-            note=f"revert to version {version}",
-        )
-        if file is None:
-            raise RequestError(f"{path} was changed at this moment, so nothing was written; look at it, and try again")
-        return file
+        return await shelf.revert(path, version, operator(tenant))
 
     file = on_shelf(common, (bot, tenant, database_url), reverted, database=existing)
     if as_json:

@@ -1,0 +1,150 @@
+"""Takes the pictures of the console for the docs: each page light, dark, and as on a telephone.
+
+    make console-pictures
+
+A server with the gym sample and the practice model gets some believable work first, through the parts of the product: requests of
+three people, questions that wait, a tool that a bot wrote, and API keys. The pages are found by following the navigation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+from playwright.sync_api import Page
+
+from tests.clients.server import toolcaddie_serve
+from tests.console_browser.browser import links, opened, signed_in
+from tests.console_browser.crawling import HOME
+from toolcaddie.app.authoring import authorship_of
+from toolcaddie.app.build import assembled
+from toolcaddie.app.runtimes import host_parts
+from toolcaddie.app.settings import load_settings
+from toolcaddie.core.control import Principal
+from toolcaddie.tools.authored.values import Author, Definition
+
+ROOT = Path(__file__).parents[1]
+TARGET = ROOT / "docs" / "pictures" / "console"
+SETTINGS = """
+catalogs = ["gym"]
+default_bot = "front-desk"
+
+[[source]]
+type = "authored"
+
+[sandbox]
+type = "plain"
+
+[policy]
+ask = ["freeze_membership"]
+
+[bots.front-desk]
+description = "Answers members and keeps their contracts."
+skills = ["memberships", "classes"]
+"""
+REQUESTS = (
+    ("maria", "which classes are there this week?"),
+    ("maria", "freeze John's membership"),
+    ("tom", "list the equipment that needs maintenance"),
+    ("tom", "find the member John"),
+    ("lena", "freeze membership of Maria"),
+    ("lena", "show the revenue report of last month"),
+    ("lena", "which trainers are free tomorrow?"),
+)
+SOURCE = """def run(weight_kg, height_m):
+    index = weight_kg / height_m**2
+    return round(index, 1)
+"""
+NUMBER = {"type": "number"}
+SIZES = {"light": (1280, 800), "dark": (1280, 800), "phone": (390, 844)}
+COLOURS = 64
+"""Number of colours of a picture: enough for text and flat areas, and a third of the bytes."""
+
+
+def main() -> int:
+    program = shutil.which("chromium")
+    if program is None:
+        print("chromium is missing; sh packaging/browser.sh installs it", file=sys.stderr)
+        return 1
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "toolcaddie.toml").write_text(SETTINGS)
+        os.chdir(folder)
+        key = asyncio.run(_work(folder / "toolcaddie.toml"))
+        os.environ["PYTHONPATH"] = str(ROOT)
+        with toolcaddie_serve(folder) as url:
+            _take_pictures(program, url, key)
+    return 0
+
+
+async def _work(file: Path) -> str:
+    """Fills the database, and returns the API key of an admin."""
+    settings = load_settings(file)
+    async with assembled(settings) as parts:
+        for person, text in REQUESTS:
+            await parts.runtime.run(text, principal=Principal(id=person, role="operator", channel="gateway"))
+        service = authorship_of(settings, host_parts(settings, parts.documents))
+        definition = Definition(
+            name="body_mass_index",
+            description="Computes the body mass index of a member.",
+            type="python",
+            source=SOURCE,
+            parameters={"type": "object", "properties": {"weight_kg": NUMBER, "height_m": NUMBER}},
+            scope="all",
+        )
+        author = Principal(id="maria", bot="front-desk", channel="gateway")
+        await service.create(definition, Author(principal=author, run_id=""))
+        for person, role in (("maria", "operator"), ("tom", "viewer"), ("website", "user")):
+            limits = {"requests_per_day": 500.0}
+            await parts.keys.add(person, Principal(id=person, role=role, bot="front-desk"), limits=limits)
+        return (await parts.keys.add("ada", Principal(id="ada", role="admin")))[1]
+
+
+def _take_pictures(program: str, url: str, key: str) -> None:
+    shutil.rmtree(TARGET, ignore_errors=True)
+    TARGET.mkdir(parents=True)
+    with opened(program) as browser:
+        page = browser.new_page(base_url=url, locale="en")
+        _pictures(page, f"{HOME}sign-in", "sign-in")
+        page.close()
+        with signed_in(browser, url, key) as context:
+            page = context.new_page()
+            page.goto(HOME)
+            sections = list(dict.fromkeys(each.partition("?")[0] for each in _navigation(page)))
+            for section in sections:
+                name = section.removeprefix(HOME).strip("/").replace("/", "-") or "overview"
+                _pictures(page, section, name)
+                if inner := _first_inside(page, section, sections):
+                    _pictures(page, inner, f"{name}-one")
+
+
+def _navigation(page: Page) -> list[str]:
+    paths: list[str] = page.locator("nav.sections a").evaluate_all("nodes => nodes.map((node) => node.pathname)")
+    return paths
+
+
+def _first_inside(page: Page, section: str, sections: list[str]) -> str | None:
+    """Returns the first page below a section to which the section links."""
+    inside = [each.partition("#")[0] for each in links(page) if each.startswith(f"{section.rstrip('/')}/")]
+    return next((each for each in inside if each not in sections and not re.search(r"export|download", each)), None)
+
+
+def _pictures(page: Page, path: str, name: str) -> None:
+    for look, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if look == "dark" else "light", reduced_motion="reduce")
+        page.goto(path, wait_until="load")
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        small.save(TARGET / f"{name}-{look}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

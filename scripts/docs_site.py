@@ -1,0 +1,33 @@
+"""What the site of the docs needs beside the pages in docs/: README as its first page, and the icon of the console.
+
+`mkdocs.yml` names this file as its hooks.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+_ICON = ROOT / "toolcaddie" / "doors" / "console" / "static" / "icon.svg"
+_TO_DOCS = re.compile(r"\]\(docs/")
+_TO_CODE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?!docs/)[^)]+)\)")
+"""A link to a file that is not among the pages. The site shows its path instead."""
+_KIND = re.compile(r"^```(\w+) .+$", re.MULTILINE)
+"""The beginning of a block with a word for the tests of the docs, such as `python gateway`, which MkDocs does not understand."""
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Adds what is not in docs/."""
+    readme = _TO_DOCS.sub("](", (ROOT / "README.md").read_text(encoding="utf-8"))
+    files.append(File.generated(config, "index.md", content=readme))
+    files.append(File.generated(config, "icon.svg", content=_ICON.read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replaces what only works outside of the site."""
+    return _KIND.sub(r"```\1", _TO_CODE.sub(r"\1 (`\2`)", markdown))
