@@ -130,6 +130,17 @@ def test_a_tool_of_a_category_that_is_not_enabled_has_its_name_nevertheless(home
     assert home.json("policy", "check")["problems"] == []
 
 
+@pytest.mark.parametrize("argument", ["größe", "a b", 'quote"', "back\\slash", "line\u2028", "\U0001f600"])
+def test_whatever_arguments_of_the_catalog_are_called_the_rules_are_checked(
+    toolcaddie: CommandLine, argument: str
+) -> None:
+    schema = {"type": "object", "properties": {argument: {"type": "string"}}}
+    row = {"name": "measure", "description": "Measures.", "parameters": schema}
+    (toolcaddie.home / "tools.jsonl").write_text(json.dumps(row) + "\n")
+    (toolcaddie.home / "toolcaddie.toml").write_text("")
+    assert toolcaddie.json("policy", "check", "--catalog", "tools.jsonl")["problems"] == []
+
+
 def test_check_makes_no_database_to_look_for_keys(toolcaddie: CommandLine) -> None:
     (toolcaddie.home / "toolcaddie.toml").write_text("")
     before = sorted(toolcaddie.home.rglob("*"))

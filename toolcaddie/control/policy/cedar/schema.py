@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import cedarpy
 
+from toolcaddie.control.policy.cedar.short_forms import quoted
 from toolcaddie.control.policy.cedar.statements import Statement
 from toolcaddie.core.tool import Tool
 
@@ -47,7 +47,7 @@ def schema_of(tools: Iterable[Tool]) -> str:
         for name, schema in (tool.input_schema.get("properties") or {}).items():
             kind = _type_of(schema)
             types[name] = kind if types.get(name, kind) == kind else None
-    arguments = ", ".join(f"{json.dumps(name)}?: {kind}" for name, kind in sorted(types.items()) if kind is not None)
+    arguments = ", ".join(f"{quoted(name)}?: {kind}" for name, kind in sorted(types.items()) if kind is not None)
     return _ENTITIES + _CALLS.format(arguments=arguments)
 
 
