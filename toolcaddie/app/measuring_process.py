@@ -46,7 +46,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What is to be measured."""
+    """The requests and the configurations to measure."""
 
     configurations: tuple[Configuration, ...]
     tools: tuple[Tool, ...]

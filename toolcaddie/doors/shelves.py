@@ -1,5 +1,7 @@
-"""What one bot has stored, as a person looks at it and changes it: files with their versions, and all that is about a person.
-The command line and the console use it."""
+"""The files of one bot with their versions, and all that it has stored about a person, for people who look at it and change it.
+
+The command line and the console use it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from toolcaddie.util.hunks import hunks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """What one bot has stored."""
+    """The files and memories of one bot."""
 
     key: PersonaKey
     files: StoredPersonas

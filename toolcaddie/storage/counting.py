@@ -45,7 +45,7 @@ from toolcaddie.storage.sums import ALWAYS, WHOLE, CountedRun, Counter, PricesOf
 
 _LONGEST_TENANT = 255
 _NOTHING = re.compile(r'\s*\{\s*"total"\s*:\s*0\b')
-"""How the result of a search without hits begins."""
+"""The beginning of the result of a search without hits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

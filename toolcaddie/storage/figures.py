@@ -87,7 +87,7 @@ class KeyFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the trail has been counted. Both are ids of rows."""
+    """The progress of counting the trail. Both are ids of rows."""
 
     position: int
     end: int

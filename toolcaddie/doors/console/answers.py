@@ -33,7 +33,7 @@ _JSON = "application/json"
 
 
 class Reply(Protocol):
-    """What a page returns."""
+    """An answer of any kind that a page returns."""
 
     @property
     def status(self) -> int: ...

@@ -28,7 +28,7 @@ _DONE = {
     "refused": "Refused. The model is told so when its run goes on.",
     "some": "Somebody else had answered some of them a moment before; all others are answered.",
 }
-"""What a page says after an answer, by the word in its address."""
+"""Sentences that a page shows after an answer, by the word in its address."""
 
 
 def approvals_section(approvals: JudgedApprovals) -> Section:

@@ -1,4 +1,4 @@
-"""What the pages of figures have in common: periods, and how numbers, money and charts are shown."""
+"""Parts that the pages of figures have in common: periods, and how numbers, money and charts are shown."""
 
 from __future__ import annotations
 
@@ -97,4 +97,4 @@ WORDS: Mapping[str, Any] = {
     "tokens_chart": tokens_chart,
     "money_chart": money_chart,
 }
-"""What the templates of these pages may call."""
+"""Functions that the templates of these pages may call."""

@@ -37,12 +37,12 @@ _DONE = {
     "limited": "The limits have changed. The gateway has them within a second.",
     "revoked": "Revoked. The gateway refuses it within a second.",
 }
-"""What a page says after an act, by the word in its address."""
+"""Sentences that a page shows after an act, by the word in its address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyParts:
-    """What the section needs."""
+    """Objects that the section needs."""
 
     keys: KeyStore
     meter: KeyMeter

@@ -37,7 +37,7 @@ class Menu(Protocol):
     """The tools that clients see in one mode."""
 
     instructions: str
-    """How a model uses these tools; empty: nothing needs to be said."""
+    """Advice to a model on the use of these tools; empty: nothing needs to be said."""
 
     async def tools(self, scene: Scene) -> Sequence[Tool]: ...
     async def call(self, name: str, arguments: Mapping[str, Any], scene: Scene) -> ToolResult: ...

@@ -32,7 +32,7 @@ CategoryName = Annotated[
 
 
 class Restrictions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What some callers may not do. In names of tools and in effects, `*` stands for any characters."""
+    """Calls that some callers may not make. In names of tools and in effects, `*` stands for any characters."""
 
     deny: tuple[Pattern, ...] = ()
     """Tools that they neither see nor call."""

@@ -1,4 +1,4 @@
-"""What all pages about bots need: the bot and the tenant that a page is about, what the bot has stored, and links that keep the
+"""The needs of all pages about bots: the bot and the tenant of a page, what the bot has stored, and links that keep the
 tenant."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DONE = {
     "applied": "Applied. Each file has a new version.",
     "rejected": "Rejected. No file has changed.",
 }
-"""What a page says after an act, by the word in its address."""
+"""Sentences that a page shows after an act, by the word in its address."""
 
 
 class BotDesk:

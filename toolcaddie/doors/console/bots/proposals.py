@@ -1,4 +1,4 @@
-"""What reviews propose for the files of a bot. An operator applies or rejects it."""
+"""Proposals of reviews for the files of a bot. An operator applies or rejects it."""
 
 from __future__ import annotations
 

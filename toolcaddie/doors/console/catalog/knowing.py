@@ -1,4 +1,4 @@
-"""What the console knows of one tool besides its definition: who may see it, and how its last calls ended."""
+"""Knowledge about one tool besides its definition: who may see it, and how its last calls ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a process of the server knows of its own health. Nothing here asks another machine, so a page that shows it is quick."""
+"""The health of a process of the server, as far as the process knows it.
+
+Nothing here asks another machine, so a page that shows it is quick.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,7 @@ class Health:
     failed_sources: Sequence[SourceStatus]
     process: ProcessHealth
     problems: Sequence[str]
-    """What could not be read for this report."""
+    """Parts that could not be read for this report."""
 
 
 class Checkup:

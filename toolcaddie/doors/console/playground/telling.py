@@ -28,7 +28,7 @@ from toolcaddie.util.replacing import replace
 from toolcaddie.util.text import visible
 
 Piece = Mapping[str, Any]
-"""What a browser is told: `kind`, and texts without characters that nobody sees."""
+"""A piece of an answer for a browser: `kind`, and texts without characters that nobody sees."""
 
 _NAMES = 40
 """The largest number of names of tools that are shown."""

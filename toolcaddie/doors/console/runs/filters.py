@@ -22,7 +22,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a person looks for."""
+    """The filter of a list of runs, as a person fills it in."""
 
     fields: Mapping[str, str]
     """The fields of the form that are filled in."""

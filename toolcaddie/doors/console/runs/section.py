@@ -38,7 +38,7 @@ _LAST_EVENT = b"last-event-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsParts:
-    """What the section is made from."""
+    """Objects from which the section is made."""
 
     lists: RunLists
     runtime: Runtime

@@ -21,7 +21,7 @@ TOOLS = 100
 
 _NANO = 1_000_000_000
 _UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
-"""What a row of another form than this version writes can raise."""
+"""Errors that a row can raise whose form is not that of this version."""
 
 Data = Mapping[str, Any]
 T = TypeVar("T")

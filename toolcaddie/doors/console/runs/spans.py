@@ -31,7 +31,7 @@ def spans_of(events: Sequence[EventRecord]) -> Sequence[Span]:
     """Returns the spans of a run in the order of their start."""
     spans: list[Span] = []
     pending: dict[tuple[str, str], Span] = {}
-    """What has begun and not ended: by its sort, and the round or the id of the call."""
+    """Spans that have begun and not ended: by its sort, and the round or the id of the call."""
     for event in events:
         data, at = event.data, event.at
         match event.kind:

@@ -34,7 +34,7 @@ class SourceState:
     """Of an MCP server: its address or command."""
     protocol: str = ""
     problems: Sequence[str] = ()
-    """What is wrong with the definitions that it sent."""
+    """Problems of the definitions that it sent."""
     quarantined: int = 0
     """Number of its definitions that wait for a person."""
 

@@ -17,7 +17,7 @@ _PROTOCOLS_OF_THE_KERNEL = (1, 2, 9)
 _DEFAULT_METRIC = {4: 0, 6: 1024}
 _ONLINK = 4
 _OTHER = ("tos", "src_len", "metrics", "encap", "nh_id", "pref")
-"""What else a route can have, which is shown by name and never set."""
+"""Other attributes of a route, which are shown by name and never set."""
 
 
 async def read(kernel: Kernel) -> State:
