@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import parse_qsl, urldefrag, urlsplit
 
 HOME = "/console/"
-_NOT_FOLLOWED = (f"{HOME}language", f"{HOME}static/")
+_NOT_FOLLOWED = (f"{HOME}language", f"{HOME}static/", f"{HOME}audit/export")
 _OPENED = 12
 """Number of pages of one kind that are opened."""
 

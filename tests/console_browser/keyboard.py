@@ -22,16 +22,19 @@ def unreachable(page: Page) -> Sequence[str]:
 
 def _walk(page: Page, *, opens: bool) -> Sequence[str]:
     missing: dict[str, str] = page.evaluate(_REACHABLE)
-    reached, unseen = set[str](), []
+    reached, unseen, last = set[str](), [], ""
     for _ in range(_MOST_KEYS):
         page.keyboard.press("Tab")
         focus = page.evaluate(_FOCUSED)
         if focus is None:  # the focus has left the page, and comes back at its beginning
             continue
-        if focus["number"] in reached:
+        if focus["number"] == last:  # the next part of a date
+            continue
+        last = focus["number"]
+        if last in reached:
             break
-        reached.add(focus["number"])
-        missing.pop(focus["number"], None)
+        reached.add(last)
+        missing.pop(last, None)
         if not focus["seen"]:
             unseen.append(f"focus cannot be seen: {focus['name']}")
         if opens and focus["name"].startswith("summary "):
