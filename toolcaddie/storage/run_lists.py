@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, bindparam, func, select
 
 from toolcaddie.core.storage import EventRecord, RunCursor, RunQuery, RunSummary
 from toolcaddie.storage.journal import record_of
@@ -24,8 +25,19 @@ WINDOW = 20_000
 """Number of runs that one page searches."""
 _CHANGES = ("run_started", "run_resumed", "run_paused", "run_finished", "run_failed")
 """Kinds of events that change the row of a run."""
-_AT_ONCE = 500
-"""Number of run ids in one statement, below the limit of parameters of every database."""
+_NEXT = select(events.c.id).where(events.c.id > bindparam("after")).order_by(events.c.id).limit(bindparam("limit"))
+_END: Select[Any] = select(func.count().label("number"), func.max(_NEXT.subquery().c.id).label("last"))
+_CHANGED = (
+    select(runs)
+    .where(
+        runs.c.run_id.in_(
+            select(events.c.run_id).where(
+                events.c.id > bindparam("after"), events.c.id <= bindparam("last"), events.c.kind.in_(_CHANGES)
+            )
+        )
+    )
+    .order_by(runs.c.started)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +110,11 @@ class RunLists:
         return int(row.last)
 
     async def news(self, after: int, *, limit: int) -> News:
-        """Returns the runs whose row changed after a place in the trail, among the next `limit` rows. Ids have no gaps but
-        those of prunings, and the order of writing, so nothing appears later before `last`."""
-        read = select(events.c.id, events.c.run_id, events.c.kind).where(events.c.id > after).order_by(events.c.id)
-        rows = await self._reader.all(read.limit(limit))
-        if not rows:
+        """Returns the runs whose row changed after a place in the trail, among the next `limit` rows, in the order of their
+        starts. Ids have no gaps but those of prunings, and the order of writing, so nothing appears later before `last`."""
+        (end,) = await self._reader.all(_END, after=after, limit=limit)
+        if end.number == 0:
             return News(last=after)
-        changed = list(dict.fromkeys(row.run_id for row in rows if row.kind in _CHANGES))
-        summaries: dict[str, RunSummary] = {}
-        for start in range(0, len(changed), _AT_ONCE):
-            ids = changed[start : start + _AT_ONCE]
-            for row in await self._reader.all(select(runs).where(runs.c.run_id.in_(ids))):
-                summaries[row.run_id] = RunSummary(**row._mapping)
         # A run that was pruned meanwhile has no row.
-        present = [summaries[run_id] for run_id in changed if run_id in summaries]
-        return News(last=rows[-1].id, runs=present, is_whole=len(rows) < limit)
+        changed = await self._reader.all(_CHANGED, after=after, last=end.last)
+        return News(last=end.last, runs=[RunSummary(**row._mapping) for row in changed], is_whole=end.number < limit)
