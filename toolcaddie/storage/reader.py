@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Row, Select
+from sqlalchemy import Connection, Engine, Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
@@ -33,7 +33,7 @@ class Reader:
         self._shared = shared
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
 
-    async def all(self, statement: Select[Any], **values: Any) -> Sequence[Row[Any]]:
+    async def all(self, statement: Executable, **values: Any) -> Sequence[Row[Any]]:
         """Returns every row of a select; `values` are its parameters. Raises `StorageError`."""
         return await outcome(self._submit(lambda connection: connection.execute(statement, values).all()))
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from toolcaddie.core.storage import EventRecord, RunCursor, RunQuery, RunSummary
 from toolcaddie.storage.journal import record_of
@@ -26,7 +26,7 @@ WINDOW = 20_000
 _CHANGES = ("run_started", "run_resumed", "run_paused", "run_finished", "run_failed")
 """Kinds of events that change the row of a run."""
 _NEXT = select(events.c.id).where(events.c.id > bindparam("after")).order_by(events.c.id).limit(bindparam("limit"))
-_END: Select[Any] = select(func.count().label("number"), func.max(_NEXT.subquery().c.id).label("last"))
+_END = select(func.count().label("number"), func.max(_NEXT.subquery().c.id).label("last"))
 _CHANGED = (
     select(runs)
     .where(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.doors.authoring import BOSS, reviewing, written
 from tests.doors.console.browser import HOME, browser
+from tests.doors.console.full import VIEWER, console
 from toolcaddie.storage.audits import RowQuery
 
 pytestmark = pytest.mark.anyio
@@ -49,3 +50,10 @@ async def test_a_person_reads_the_console_in_the_language_of_the_browser_or_the_
         assert '<html lang="es">' in page.html
         page = await boss.opens("/console/language?to=es&next=//evil.example/")
         assert page.path.startswith("/console/")
+
+
+async def test_signing_in_leads_back_to_the_list_with_its_filter(tmp_path: Path) -> None:
+    async with console(tmp_path) as server, browser(server) as vera:
+        page = await vera.signs_in(VIEWER, then="/console/runs?text=a%26b&status=failed")
+        assert page.path == "/console/runs"
+        assert 'value="a&amp;b"' in page.html

@@ -229,7 +229,8 @@ def _signed_out(request: Request) -> Answer:
         raise RequestError("send an API key of this server as 'Authorization: Bearer tc_...'", code="signed_out")
     if request.method == "POST":
         raise RequestError("Your session is over, and nothing was done.", code="signed_out")
-    return redirect(f"{SIGN_IN}?next={quote(request.path)}")
+    address = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
+    return redirect(f"{SIGN_IN}?next={quote(address, safe='/')}")
 
 
 def _page_of(request: Request) -> str:
