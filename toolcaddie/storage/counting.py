@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date, timedelta
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -41,15 +41,16 @@ from toolcaddie.storage.counted_rows import (
     SelectionRow,
     StartRow,
 )
-from toolcaddie.storage.sums import ALWAYS, WHOLE, CountedRun, Counter, PricesOf, Sums, clean_name
+from toolcaddie.storage.sums import WHOLE, CountedRun, Counter, PricesOf, Sums, clean_name
 
 _LONGEST_TENANT = 255
+_FIRST_DAY = date(1970, 1, 1)
+_SECONDS_OF_DAY = 86_400
 _NOTHING = re.compile(r'\s*\{\s*"total"\s*:\s*0\b')
 """The beginning of the result of a search without hits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailRow:
+class StoredRow(msgspec.Struct, frozen=True):
     """A row of the trail as it is stored."""
 
     run_id: str
@@ -69,7 +70,7 @@ def run_of(data: str) -> CountedRun | None:
     return CountedRun(tenant=principal.tenant, bot=clean_name(principal.bot or ""))
 
 
-def count(rows: Iterable[TrailRow], runs: Mapping[str, CountedRun], prices_of: PricesOf) -> Sums:
+def count(rows: Iterable[StoredRow], runs: Mapping[str, CountedRun], prices_of: PricesOf) -> Sums:
     """Returns the sums of rows. `runs`: the runs of the rows, by id; rows of others count nothing."""
     counter = Counter(prices_of)
     for row in rows:
@@ -80,18 +81,23 @@ def count(rows: Iterable[TrailRow], runs: Mapping[str, CountedRun], prices_of: P
         kind, add = reading
         try:
             data = msgspec.json.decode(row.data, type=kind)
-            periods = _periods(row.at)
-        except (msgspec.MsgspecError, OverflowError, ValueError, OSError):
+            day = _day(row.at)
+        except (msgspec.MsgspecError, OverflowError, ValueError):
             continue
-        counter.at(run, periods)
+        counter.at(run, day)
         add(counter, data)
     return counter.sums
 
 
-def _periods(at: float) -> tuple[str, ...]:
-    """Returns the day, the month and the whole time, to which a moment belongs."""
-    day = datetime.fromtimestamp(at, UTC).date().isoformat()
-    return day, day[:7], ALWAYS
+def _day(at: float) -> str:
+    """Returns the day (UTC) to which a moment belongs."""
+    return _date(int(at // _SECONDS_OF_DAY))
+
+
+@lru_cache(maxsize=1_000)
+def _date(number: int) -> str:
+    """Returns a day by its number since 1970."""
+    return (_FIRST_DAY + timedelta(days=number)).isoformat()
 
 
 def _begin(counter: Counter, _: StartRow) -> None:

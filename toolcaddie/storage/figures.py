@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, update
 
-from toolcaddie.storage.counting import KINDS, TrailRow, count, run_of
+from toolcaddie.storage.counting import KINDS, StoredRow, count, run_of
 from toolcaddie.storage.name_bounds import OTHERS, within_bounds
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.sums import COLUMNS, CountedRun, PricesOf, Sums, Topic
@@ -33,7 +33,7 @@ _POSITION = select(figures_position.c.position)
 _END = select(func.coalesce(func.max(events.c.id), 0))
 _NEXT = select(func.coalesce(func.min(events.c.id), 0)).where(events.c.id > bindparam("after"))
 _ROWS = (
-    select(events.c.id, events.c.run_id, events.c.at, events.c.kind, events.c.data)
+    select(events.c.run_id, events.c.at, events.c.kind, events.c.data)
     .where(events.c.id > bindparam("after"), events.c.id <= bindparam("until"), events.c.kind.in_(KINDS))
     .order_by(events.c.id)
 )
@@ -203,11 +203,11 @@ def _read(connection: Connection, prices_of: PricesOf, step: int) -> tuple[int, 
     first = int(connection.execute(_NEXT, {"after": before}).scalar_one())  # prunings leave gaps
     last = max(before, first - 1) + step
     records = connection.execute(_ROWS, {"after": before, "until": last}).all()
-    rows = [TrailRow(run_id=row.run_id, at=row.at, kind=row.kind, data=row.data) for row in records]
+    rows = [StoredRow(*row) for row in records]
     return before, last, end, within_bounds(connection, count(rows, _runs(connection, rows), prices_of))
 
 
-def _runs(connection: Connection, rows: Sequence[TrailRow]) -> Mapping[str, CountedRun]:
+def _runs(connection: Connection, rows: Sequence[StoredRow]) -> Mapping[str, CountedRun]:
     """Returns the runs of rows. The first row of a run may have been counted long ago."""
     starts = {row.run_id: row.data for row in rows if row.kind == "run_started"}
     missing = sorted({row.run_id for row in rows} - set(starts))

@@ -41,25 +41,35 @@ class CountedRun:
 
 
 class Counter:
-    """Adds up what rows say. `at` says to which run and which periods the next numbers belong."""
+    """Adds up what rows say. `at` says to which run and which day the next numbers belong."""
 
     def __init__(self, prices_of: PricesOf) -> None:
-        self.sums: Sums = {}
         self.prices_of = prices_of
+        self._of_days: Sums = {}
         self._run = CountedRun(tenant="", bot="")
-        self._periods: tuple[str, ...] = ()
+        self._day = ""
 
-    def at(self, run: CountedRun, periods: tuple[str, ...]) -> None:
-        self._run, self._periods = run, periods
+    @property
+    def sums(self) -> Sums:
+        """The sums of each day, of its month, and of the whole time."""
+        sums: Sums = {}
+        for (topic, day, tenant, name), numbers in self._of_days.items():
+            for period in (day, day[:7], ALWAYS):
+                before = sums.get((topic, period, tenant, name))
+                after = list(numbers) if before is None else [a + b for a, b in zip(before, numbers, strict=True)]
+                sums[topic, period, tenant, name] = after
+        return sums
+
+    def at(self, run: CountedRun, day: str) -> None:
+        self._run, self._day = run, day
 
     def add(self, topic: Topic, name: str, **numbers: int) -> None:
-        for period in self._periods:
-            key = (topic, period, self._run.tenant, name)
-            sums = self.sums.get(key)
-            if sums is None:
-                sums = self.sums[key] = [0] * len(COLUMNS)
-            for column, number in numbers.items():
-                sums[_PLACES[column]] += number
+        key = (topic, self._day, self._run.tenant, name)
+        sums = self._of_days.get(key)
+        if sums is None:
+            sums = self._of_days[key] = [0] * len(COLUMNS)
+        for column, number in numbers.items():
+            sums[_PLACES[column]] += number
 
     def add_run(self, **numbers: int) -> None:
         self.add("requests", "", **numbers)
@@ -97,4 +107,6 @@ _PLACES = {column: place for place, column in enumerate(COLUMNS)}
 
 def clean_name(text: str, most: int = LONGEST_NAME) -> str:
     """Returns a name that every database can store."""
+    if text.isascii() and len(text) <= most and "\0" not in text:
+        return text
     return text[:most].replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
