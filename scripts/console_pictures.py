@@ -3,7 +3,8 @@
     make console-pictures
 
 A server with the gym sample and the practice model gets some believable work first, through the parts of the product: requests of
-three people, questions that wait, a tool that a bot wrote, and API keys. The pages are found by following the navigation.
+three people, copied to the days before, questions that wait, a bot with files, memory and jobs, a tool that it wrote, and API
+keys. The pages are found by following the navigation.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import random
 import re
 import shutil
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,11 +28,17 @@ from tests.clients.server import toolcaddie_serve
 from tests.console_browser.browser import links, opened, signed_in
 from tests.console_browser.crawling import HOME
 from toolcaddie.app.authoring import authorship_of
-from toolcaddie.app.build import assembled
+from toolcaddie.app.build import Assembled, assembled
+from toolcaddie.app.jobs import desk_of
 from toolcaddie.app.runtimes import host_parts
-from toolcaddie.app.settings import load_settings
+from toolcaddie.app.settings import Settings, load_settings
 from toolcaddie.core.control import Principal
+from toolcaddie.core.jobs import Every, NewJob
+from toolcaddie.core.personas import Author as FileAuthor
+from toolcaddie.core.personas import PersonaKey
+from toolcaddie.core.run import RunResult
 from toolcaddie.tools.authored.values import Author, Definition
+from toolcaddie.util.replacing import replace
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "pictures" / "console"
@@ -39,6 +49,13 @@ default_bot = "front-desk"
 [[source]]
 type = "authored"
 
+[[source]]
+type = "cron"
+
+[[capabilities]]
+pattern = "practice"
+prices = { input = 1.25, cached = 0.125, output = 10.0 }
+
 [sandbox]
 type = "plain"
 
@@ -48,6 +65,10 @@ ask = ["freeze_membership"]
 [bots.front-desk]
 description = "Answers members and keeps their contracts."
 skills = ["memberships", "classes"]
+
+[bots.trainer]
+description = "Plans the training of members."
+skills = ["training plans", "equipment"]
 """
 REQUESTS = (
     ("maria", "which classes are there this week?"),
@@ -64,8 +85,19 @@ SOURCE = """def run(weight_kg, height_m):
 """
 NUMBER = {"type": "number"}
 SIZES = {"light": (1280, 800), "dark": (1280, 800), "phone": (390, 844)}
-COLOURS = 64
-"""Number of colours of a picture: enough for text and flat areas, and a third of the bytes."""
+FILES = {
+    "SOUL.md": "You are friendly and brief. You never promise a discount.",
+    "GOALS.md": "# Goals\n\n- Every question of a member is answered the same day.\n- Few members leave in winter.",
+    "memory/2026-11-20.md": "- John prefers to be called in the evening.\n- Maria trains for the half marathon in May.",
+}
+JOBS = (
+    ("morning report", "Send the numbers of yesterday to Lena.", 1),
+    ("machines", "Ask Tom if a machine is broken.", 7),
+)
+DAYS = 30
+DAY = 86_400
+COLOURS = 160
+"""Number of colours of a picture: enough for text and flat areas, and half of the bytes."""
 
 
 def main() -> int:
@@ -88,8 +120,8 @@ async def _work(file: Path) -> str:
     """Fills the database, and returns the API key of an admin."""
     settings = load_settings(file)
     async with assembled(settings) as parts:
-        for person, text in REQUESTS:
-            await parts.runtime.run(text, principal=Principal(id=person, role="operator", channel="gateway"))
+        await _ask(parts)
+        await _fill_bot(settings, parts)
         service = authorship_of(settings, host_parts(settings, parts.documents))
         definition = Definition(
             name="body_mass_index",
@@ -105,6 +137,37 @@ async def _work(file: Path) -> str:
             limits = {"requests_per_day": 500.0}
             await parts.keys.add(person, Principal(id=person, role=role, bot="front-desk"), limits=limits)
         return (await parts.keys.add("ada", Principal(id="ada", role="admin")))[1]
+
+
+async def _ask(parts: Assembled) -> None:
+    """Makes the requests, copies those that end to the days before, and makes them again."""
+    chance = random.Random(1)
+    records = [await parts.event_log.events(each.run_id) for each in await _runs(parts) if each.status == "completed"]
+    for day in range(DAYS, 0, -1):
+        is_weekend = time.gmtime(time.time() - day * DAY).tm_wday > 4
+        for number, events in enumerate(chance.choices(records, k=chance.randrange(4, 9) if is_weekend else 12)):
+            run_id, shift = f"run_{day:016x}{number:016x}", day * DAY + chance.randrange(36_000)
+            for event in events:
+                parts.event_log.append(replace(event, run_id=run_id, at=event.at - shift))
+    await _runs(parts)
+
+
+async def _runs(parts: Assembled) -> Sequence[RunResult]:
+    people = [(Principal(id=person, role="operator", channel="gateway"), text) for person, text in REQUESTS]
+    return [await parts.runtime.run(text, principal=person) for person, text in people]
+
+
+async def _fill_bot(settings: Settings, parts: Assembled) -> None:
+    """Gives the bot its files, its memory and its jobs."""
+    personas = host_parts(settings, parts.documents).personas
+    assert personas is not None
+    key, lena = PersonaKey(tenant="default", bot="front-desk"), Principal(id="lena", bot="front-desk")
+    for path, text in FILES.items():
+        await personas.write(key, path, text, author=FileAuthor(who="lena", taint=()), expected=0)
+    desk = desk_of(settings, parts.database.jobs, parts.documents)
+    for name, text, days in JOBS:
+        new = NewJob(text=text, name=name, schedule=Every(every_ms=days * DAY * 1_000), owner=lena, kind="message")
+        await parts.database.jobs.add(desk.check(new), most=len(JOBS))
 
 
 def _take_pictures(program: str, url: str, key: str) -> None:
