@@ -85,7 +85,7 @@ async def test_a_tenant_sees_only_its_own_figures_and_whoever_sees_all_sees_thei
     every = await database.figures.names("tools", DAY, None)
     assert [(tool.name, tool.number) for tool in every] == [("secret_tool", 2), ("open_tool", 1)]
     assert set(await database.figures.uses("tools", "all", "acme")) == {"secret_tool"}
-    assert (await database.figures.uses("tools", "all", None))["secret_tool"] == 2
+    assert (await database.figures.uses("tools", "all", None))["secret_tool"].number == 2
 
 
 async def test_two_processes_that_count_the_same_rows_count_them_once(file_url: str) -> None:

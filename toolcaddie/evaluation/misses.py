@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.recorded import RecordedRun
 from toolcaddie.evaluation.usage import selects_nothing
 from toolcaddie.selection.index.document import catalog_languages, document
@@ -141,6 +142,25 @@ def patched(catalog: Catalog, patch: Mapping[str, Sequence[str]]) -> Catalog:
     return Catalog.of(tools, catalog.categories, check_schemas=False)
 
 
+def new_words(text: str, tool: Tool, catalog: Catalog) -> tuple[str, ...]:
+    """Returns the words of a text that the tool's own texts lack, which may be hints for it."""
+    languages = catalog_languages(catalog)
+    words = [word for word in dict.fromkeys(content_words(text, languages[0])) if _may_hint(word)]
+    own_stems = _own_stems(tool, catalog, languages)
+    new = [word for word, stems in zip(words, stems_of(words, languages), strict=True) if own_stems.isdisjoint(stems)]
+    return tuple(new[:MOST_HINTS])
+
+
+def _may_hint(word: str) -> bool:
+    return not word.isdecimal() and (len(word) >= _SHORTEST or is_pair(word))
+
+
+def _own_stems(tool: Tool, catalog: Catalog, languages: Sequence[Language]) -> frozenset[str]:
+    """Returns the stems of a tool's own texts."""
+    words = [word for field in document(tool, catalog).values() for word in field]
+    return frozenset(stem for stems in stems_of(words, languages) for stem in stems)
+
+
 def _miss(run: RecordedRun, name: str) -> Missed:
     """Returns the miss of one tool, with the search that found it. If no search added the tool, the last search counts, because
     the model may have read its result and run the tool by name."""
@@ -172,7 +192,7 @@ class _Hints:
         number of requests that must contain a hint."""
         tool = self._catalog.get(name)
         assert tool is not None
-        own_stems = self._document_stems([word for words in document(tool, self._catalog).values() for word in words])
+        own_stems = _own_stems(tool, self._catalog, self._languages)
         stems_of_requests = [self._stems[request.run_id] for request in requests]
         counts = Counter(stem for stems in stems_of_requests for stem in stems)
         least = max(support, math.ceil(SHARE * len(stems_of_requests)))
@@ -184,7 +204,7 @@ class _Hints:
                 continue
             words = Counter(stems[stem] for stems in stems_of_requests if stem in stems)
             word = min(words, key=lambda each: (-words[each], each))
-            if len(word) < _SHORTEST and not is_pair(word):
+            if not _may_hint(word):
                 continue
             rarity = math.log((1 + len(self._stems)) / (1 + elsewhere))
             scored.append(
@@ -196,9 +216,6 @@ class _Hints:
     def _words_by_stem(self, text: str) -> dict[str, str]:
         words = list(dict.fromkeys(word for word in content_words(text, self._usual) if not word.isdecimal()))
         return {stems[0]: word for word, stems in zip(words, stems_of(words, self._languages), strict=True)}
-
-    def _document_stems(self, words: Sequence[str]) -> frozenset[str]:
-        return frozenset(stem for stems in stems_of(words, self._languages) for stem in stems)
 
     @property
     def _usual(self) -> Language:

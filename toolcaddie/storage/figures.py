@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, update
 
 from toolcaddie.storage.counting import KINDS, StoredRow, count, run_of
@@ -68,6 +69,14 @@ class Figure:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+class Use(Struct, frozen=True, gc=False):
+    """The use of one name: what `counting` counts, without tokens and money."""
+
+    number: int
+    failed: int
+    sent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,15 +161,15 @@ class Figures:
         by_period = {row.period: Figure(name=name, **row._mapping) for row in rows}
         return [by_period.get(period, Figure(name=name, period=period)) for period in periods]
 
-    async def uses(self, topic: Topic, period: str, tenant: str | None) -> Mapping[str, int]:
-        """Returns the numbers above 0 of all names of a topic in a period. Raises `StorageError`."""
-        statement = select(figures.c.name, figures.c.number).where(
-            figures.c.topic == topic, figures.c.period == period, figures.c.number > 0
+    async def uses(self, topic: Topic, period: str, tenant: str | None) -> Mapping[str, Use]:
+        """Returns the use of all names of a topic in a period. Raises `StorageError`."""
+        columns = (func.sum(figures.c[name]).cast(figures.c[name].type).label(name) for name in Use.__struct_fields__)
+        statement = select(figures.c.name, *columns).where(figures.c.topic == topic, figures.c.period == period)
+        statement = _of(statement, tenant).group_by(figures.c.name)
+        # The thread of the reader makes them, because there may be thousands.
+        return await self._reader.snapshot(
+            lambda connection: {row[0]: Use(row[1], row[2], row[3]) for row in connection.execute(statement)}
         )
-        uses: dict[str, int] = {}
-        for row in await self._reader.all(_of(statement, tenant)):
-            uses[row.name] = uses.get(row.name, 0) + row.number
-        return uses
 
     async def keys(self, first: str, last: str, tenant: str | None) -> Sequence[KeyFigure]:
         """Returns the use of API keys from one day to another, the most expensive first. Raises `StorageError`."""
@@ -230,4 +239,4 @@ def _write(connection: Connection, sums: Sums, before: int, after: int) -> bool:
     return True
 
 
-__all__ = ["OTHERS", "STEP", "Figure", "Figures", "KeyFigure", "Progress"]
+__all__ = ["OTHERS", "STEP", "Figure", "Figures", "KeyFigure", "Progress", "Use"]

@@ -35,6 +35,12 @@ class Server:
         """The API key of a person."""
         return (await self.parts.keys.add(f"{person.id} of {person.tenant}", person))[1]
 
+    async def counts(self) -> None:
+        """Counts the whole trail, which a server does all the time."""
+        await self.parts.event_log.flush()
+        while (await self.parts.database.figures.advance(self.parts.runtime.prices_of)).behind:
+            pass
+
 
 @contextlib.asynccontextmanager
 async def console(

@@ -19,14 +19,6 @@ ACME = Principal(id="vic", role="viewer", tenant="acme")
 HOSTILE = "<img src=x onerror=alert(1)>\"'`{{7*7}}</svg><script>"
 
 
-async def counts(server: Server) -> None:
-    """What a server does all the time."""
-    figures = server.parts.database.figures
-    await server.parts.event_log.flush()
-    while (await figures.advance(server.parts.runtime.prices_of)).behind:
-        pass
-
-
 async def records(server: Server, *tools: str, tenant: str = "default", tokens: int = 1_000) -> None:
     """Writes a run of now into the trail, which called these tools."""
     now = time.time()
@@ -46,7 +38,7 @@ async def records(server: Server, *tools: str, tenant: str = "default", tokens: 
 async def test_the_overview_is_the_first_page_and_shows_what_happened_today(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as person:
         await server.parts.runtime.run("freeze John's membership")
-        await counts(server)
+        await server.counts()
         await person.signs_in(VIEWER, then=OVERVIEW)
         page = await person.opens("/console/")
         assert page.path == OVERVIEW
@@ -61,7 +53,7 @@ async def test_which_tool_costs_most_is_answered_by_the_first_page_of_costs(tmp_
     async with console(tmp_path) as server, browser(server) as person:
         await records(server, "cheap", tokens=1_000)
         await records(server, "dear", tokens=900_000)
-        await counts(server)
+        await server.counts()
         page = await person.signs_in(VIEWER, then=COSTS)
         assert "The tool that costs most dear" in page.text
         rows = [row.text(strip=True) for row in page.tree.css("section[aria-labelledby=by-tool] tbody th")]
@@ -76,7 +68,7 @@ async def test_figures_are_those_of_the_persons_tenant(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as person, browser(server) as admin:
         await records(server, "own_tool", tenant="acme")
         await records(server, "foreign_tool", tenant="other")
-        await counts(server)
+        await server.counts()
         await person.signs_in(ACME, then=COSTS)
         for path in (OVERVIEW, COSTS, f"{COSTS}?tool=foreign_tool"):
             page = await person.opens(path)
@@ -92,7 +84,7 @@ async def test_the_use_of_each_key_is_listed_for_its_tenant(tmp_path: Path) -> N
         key = await server.key(VIEWER)
         await _asks(server, key)
         await server.parts.meter.close()
-        await counts(server)  # the same writer, so the use of the key is on disk before
+        await server.counts()  # the same writer, so the use of the key is on disk before
         page = await person.signs_in(key=key, then=COSTS)
         assert "vera of default" in page.tree.css_first("section[aria-labelledby=by-key]").text()
         page = await other.signs_in(ACME, then=COSTS)
@@ -102,7 +94,7 @@ async def test_the_use_of_each_key_is_listed_for_its_tenant(tmp_path: Path) -> N
 async def test_hostile_names_are_shown_and_do_nothing(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as person:
         await records(server, HOSTILE)
-        await counts(server)
+        await server.counts()
         await person.signs_in(VIEWER, then=COSTS)
         for path in (OVERVIEW, COSTS, f"{COSTS}?tool=%3Cscript%3Ealert(1)%3C/script%3E"):
             page = await person.opens(path)
@@ -115,7 +107,7 @@ async def test_hostile_names_are_shown_and_do_nothing(tmp_path: Path) -> None:
 async def test_a_program_gets_the_figures_as_json_and_who_has_no_level_gets_none(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as web:
         await records(server, "dear")
-        await counts(server)
+        await server.counts()
         headers = {"authorization": f"Bearer {await server.key(VIEWER)}", "accept": "application/json"}
         async with web.web.get(f"{server.url}{COSTS}", headers=headers) as answer:
             data = await answer.json()

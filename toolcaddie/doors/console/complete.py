@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from toolcaddie.app.build import Assembled
 from toolcaddie.audit.trail import Trail
+from toolcaddie.doors.console.analytics import analytics_section
 from toolcaddie.doors.console.app import Console
 from toolcaddie.doors.console.approvals import approvals_section
 from toolcaddie.doors.console.audit import audit_section
@@ -53,6 +54,7 @@ def _sections(parts: Assembled, reviews: Reviews | None) -> Iterator[Section]:
     if parts.settings.bots:
         yield bots_section(parts)
     yield costs_section(parts)
+    yield analytics_section(parts)
     yield evaluation_section(parts)
     yield policy_section(parts)
     yield sources_section(parts)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool
+from toolcaddie.doors.console.requests import Visit
 from toolcaddie.ports import EventLog
 from toolcaddie.runtime import Runtime
 
@@ -53,6 +55,13 @@ class Use:
     """Mean duration of a call; None: there was none."""
     last: float | None
     last_failures: Sequence[Failure]
+
+
+def readable_view(runtime: Runtime, visit: Visit) -> View:
+    """Returns the tools that a person may read about: all for an admin of the server, else those of the person's own calls."""
+    if visit.tenant is None:
+        return View(catalog=runtime.source.snapshot())
+    return runtime.desk(principal=visit.person).view
 
 
 def sights_of(runtime: Runtime, tool: Tool, person: Principal, roles: Sequence[str]) -> Sequence[Sight]:

@@ -20,7 +20,7 @@ from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.console.answers import Answer, redirect
 from toolcaddie.doors.console.callers import PRESET_NAMES, Callers, preset_in
 from toolcaddie.doors.console.catalog.fields import PREFIX, WHOLE, arguments_in, fields_of
-from toolcaddie.doors.console.catalog.knowing import sights_of, use_of
+from toolcaddie.doors.console.catalog.knowing import readable_view, sights_of, use_of
 from toolcaddie.doors.console.catalog.searching import found
 from toolcaddie.doors.console.catalog.tries import Tries
 from toolcaddie.doors.console.rendering import Renderer
@@ -153,8 +153,7 @@ class _Catalog:
     def _views(self, visit: Visit) -> tuple[View, View]:
         """Returns the tools that the person may read about, which are all for an admin of the server, and those of the person's
         own calls."""
-        own = self._desk(visit).view
-        return (View(catalog=self._runtime.source.snapshot()) if visit.tenant is None else own), own
+        return readable_view(self._runtime, visit), self._desk(visit).view
 
     async def _tool(self, visit: Visit) -> Tool:
         """Returns the tool of the address. Raises `RequestError` if the person may not read about it."""
