@@ -54,8 +54,7 @@ class EventRecord(Struct, frozen=True, kw_only=True):
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True, kw_only=True):
     """A run in a list of runs."""
 
     run_id: str
