@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection bots-check hosts mcp-chaos mutations mutants security image-test clean
+.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench bots-check hosts mcp-chaos mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -62,6 +62,12 @@ bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of 
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.languages
+
+console-bench: $(VENV)/.dev  ## the figures of the console with a million events and 10,000 tools, in ten minutes
+	$(BIN)/python -m benchmarks.console_database build/console
+	$(BIN)/python -m benchmarks.console_counting build/console
+	$(BIN)/python -m benchmarks.console_pages
+	$(BIN)/python -m benchmarks.console_page_views
 
 bots-check: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of bots, in half an hour; BENCH=FOLDER names the labelled sets, CORPORA=FOLDER the hostile inputs
 	$(BIN)/python -m benchmarks.bots_check $(addprefix --bench ,$(or $(BENCH),$(wildcard ../shared/bench))) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))

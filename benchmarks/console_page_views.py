@@ -1,8 +1,9 @@
-"""Memory of the console: python -m benchmarks.console_page_views [--views 1000]
+"""Memory of the console: python -m benchmarks.console_page_views [--folder FOLDER] [--views 1000]
 
-Starts `toolcaddie serve` with the gym sample in a process of its own, and opens all pages of the console to which links lead from
-the navigation, one after another. Prints what that process occupies after the first views, with which caches are filled, and
-after the others, and the time of a page on a connection that stays open. The exit code is 1 if a goal is missed.
+Starts `toolcaddie serve` over the large database of `console_database`, which is made if it is missing, in a process of its
+own, and opens all pages of `console_addresses`, which are of all sections, one after another. Prints what that process
+occupies after the first views, with which caches are filled, and after the others, and the time of a page on a connection that
+stays open. The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,29 +22,20 @@ import psutil
 from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser
 
+from benchmarks.console_addresses import PAGES
+from benchmarks.console_database import RUNS, prepared, runs_in
+from benchmarks.console_words import words_of
 from tests.clients.server import toolcaddie_serve
-from tests.console_browser.crawling import HOME, crawled
 from toolcaddie.app.build import assembled
-from toolcaddie.app.settings import load_settings
+from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 
-GROWTH_GOAL = 4_000_000
-"""Bytes by which the process may be larger after a thousand views. A leak of 4 kB a view would be more."""
+GROWTH_GOAL = 2_000_000
+"""Bytes by which the process may be larger after a thousand views. A leak of 2 kB a view would be more."""
 SECONDS_GOAL = 0.1
-_WARM = 300
-_REQUESTS = ("freeze John's membership", "which classes are there this week?", "find the member John")
-_SETTINGS = """
-catalogs = ["gym"]
-
-[[source]]
-type = "authored"
-
-[sandbox]
-type = "plain"
-
-[policy]
-ask = ["freeze_membership"]
-"""
+_WARM = 10
+"""Number of times that every page is opened first."""
+_SIGN_IN = "/console/sign-in"
 
 
 class Views(Struct, frozen=True, kw_only=True):
@@ -66,16 +58,14 @@ class Views(Struct, frozen=True, kw_only=True):
         return not self.failures and self.growth < GROWTH_GOAL and self.p95 < SECONDS_GOAL
 
 
-async def measured(url: str, key: str, process: psutil.Process, views: int) -> Views:
+async def measured(url: str, key: str, paths: Sequence[str], process: psutil.Process, views: int) -> Views:
     """Opens pages, and measures the process of the server."""
     async with aiohttp.ClientSession(base_url=url, cookie_jar=aiohttp.CookieJar(unsafe=True)) as web:
-        first = await _sign_in(web, key)
-        paths = await _paths(web, first)
-        pages = itertools.cycle(paths)
-        for _ in range(_WARM):
-            await _seconds(web, next(pages))
+        await _sign_in(web, key)
+        for path in itertools.chain.from_iterable(itertools.repeat(paths, _WARM)):
+            await _seconds(web, path)
         before = process.memory_info().rss
-        times = [await _seconds(web, next(pages)) for _ in range(views)]
+        times = [await _seconds(web, path) for path in itertools.islice(itertools.cycle(paths), views)]
         after = process.memory_info().rss
     right = sorted(each for each in times if each is not None)
     return Views(
@@ -88,29 +78,13 @@ async def measured(url: str, key: str, process: psutil.Process, views: int) -> V
     )
 
 
-async def _sign_in(web: aiohttp.ClientSession, key: str) -> str:
-    """Signs in by the form, and returns the path of the page after it."""
-    async with web.get(f"{HOME}sign-in") as answer:
+async def _sign_in(web: aiohttp.ClientSession, key: str) -> None:
+    """Signs in by the form."""
+    async with web.get(_SIGN_IN) as answer:
         tree, origin = LexborHTMLParser(await answer.text()), f"{answer.url.scheme}://{answer.url.authority}"
     fields = {each.attributes["name"]: each.attributes.get("value") or "" for each in tree.css("form input")}
-    headers = {"origin": origin}
-    async with web.post(f"{HOME}sign-in", data={**fields, "key": key}, headers=headers) as answer:
-        return answer.url.path
-
-
-async def _paths(web: aiohttp.ClientSession, first: str) -> Sequence[str]:
-    links: dict[str, Sequence[str]] = {}
-    paths = []
-    for path, _ in crawled([first], lambda path: links.get(path, ())):
-        async with web.get(path) as answer:
-            if answer.content_type == "text/html" and answer.status == 200:
-                paths.append(path)
-                links[path] = _links(await answer.text())
-    return paths
-
-
-def _links(html: str) -> Sequence[str]:
-    return [each.attributes.get("href") or "" for each in LexborHTMLParser(html).css("a[href]")]
+    async with web.post(_SIGN_IN, data={**fields, "key": key}, headers={"origin": origin}) as answer:
+        assert answer.status == 200, await answer.text()
 
 
 async def _seconds(web: aiohttp.ClientSession, path: str) -> float | None:
@@ -121,25 +95,26 @@ async def _seconds(web: aiohttp.ClientSession, path: str) -> float | None:
         return time.perf_counter() - begun if answer.status == 200 else None
 
 
-async def _work(file: Path) -> str:
-    """Makes some runs and questions, and returns the API key of an admin."""
-    async with assembled(load_settings(file)) as parts:
-        for text in _REQUESTS:
-            await parts.runtime.run(text, principal=Principal(id="maria"))
-        return (await parts.keys.add("ada", Principal(id="ada", role="admin")))[1]
+async def _key_and_paths(settings: Settings, runs: int) -> tuple[str, Sequence[str]]:
+    """Returns the API key of an admin, and the addresses of the pages."""
+    async with assembled(settings, create=False) as parts:
+        words = await words_of(parts, runs)
+        _, key = await parts.keys.add(f"views {secrets.token_hex(4)}", Principal(id="ada", role="admin"))
+    return key, [page.format(**words) for page in PAGES]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("build/console"))
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs of a folder that is made")
     parser.add_argument("--views", type=int, default=1000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "toolcaddie.toml"
-        file.write_text(f'database_url = "sqlite:///{name}/console.sqlite"\n{_SETTINGS}')
-        key = asyncio.run(_work(file))
-        with toolcaddie_serve(Path(name)) as url:
-            (process,) = psutil.Process().children()
-            views = asyncio.run(measured(url, key, process, options.views))
+    folder = options.folder.resolve()
+    settings = prepared(folder, options.runs)
+    key, paths = asyncio.run(_key_and_paths(settings, runs_in(folder)))
+    with toolcaddie_serve(folder) as url:
+        (process,) = psutil.Process().children()
+        views = asyncio.run(measured(url, key, paths, process, options.views))
     print(
         f"{views.views} views of {views.pages} pages: {views.before / 1e6:.1f} MB before, {views.growth / 1e6:+.2f} MB after"
     )

@@ -62,6 +62,28 @@ async def test_facts_go_from_all_versions_and_others_stay(files: StoredPersonas,
     assert (await person_data(files, chats, COACH, "default/ann")).facts == ()
 
 
+async def test_a_fact_is_the_persons_also_if_its_name_is_spelt_with_percent_signs(
+    files: StoredPersonas, chats: StoredChats
+) -> None:
+    text = f"{ANNS.replace('default/ann', 'default%2Fann')}{BENS}{ANNS.replace('default/ann', 'default/anna')}"
+    await files.write(COACH, LOG, text, author=ANN, expected=0)
+    data = await person_data(files, chats, COACH, "default/ann")
+    assert [each.fact.text for each in data.facts] == ["Ann likes tea."]
+
+
+async def test_short_and_long_chats_are_all_looked_through(files: StoredPersonas, chats: StoredChats) -> None:
+    for number in range(130):
+        await chats.add(chat(f"tg:{number}"), [turn_of("default/ann" if number % 2 else "default/ben", "hi", "k")])
+    await chats.add(chat("tg:long"), [turn_of("default/ann", str(number), f"k{number}") for number in range(120)])
+    for number in range(60):
+        await chats.add(chat("tg:full"), [turn_of("default/ann", str(number), f"k{number}")])
+    await chats.add(chat("tg:gone"), [turn_of("default/ann", "hi", "k")])
+    await chats.delete(chat("tg:gone"))
+    data = await person_data(files, chats, COACH, "default/ann")
+    assert len(data.whole_chats) == 65 + 2
+    assert len(data.messages) == 65 + 120 + 60
+
+
 async def test_a_chat_with_the_person_alone_goes_as_a_whole_with_its_summary(
     files: StoredPersonas, chats: StoredChats
 ) -> None:

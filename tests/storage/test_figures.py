@@ -84,6 +84,10 @@ async def test_a_tenant_sees_only_its_own_figures_and_whoever_sees_all_sees_thei
     assert [(tool.name, tool.number) for tool in acme] == [("secret_tool", 1)]
     every = await database.figures.names("tools", DAY, None)
     assert [(tool.name, tool.number) for tool in every] == [("secret_tool", 2), ("open_tool", 1)]
+    for tenant, number in (("acme", 1), (None, 2)):
+        assert [day.number for day in await database.figures.days("tools", [DAY], tenant, name="secret_tool")] == [
+            number
+        ]
     assert set(await database.figures.uses("tools", "all", "acme")) == {"secret_tool"}
     assert (await database.figures.uses("tools", "all", None))["secret_tool"].number == 2
 

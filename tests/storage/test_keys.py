@@ -61,6 +61,10 @@ async def test_a_revoked_key_is_refused_at_once_and_stays_listed(database: Datab
     assert revoked.revoked is not None
     assert await database.keys.check(secret) is None
     assert [(one.name, one.revoked) for one in await database.keys.list()] == [("laptop", revoked.revoked)]
+    found = await database.keys.find(key.id)
+    assert found is not None
+    assert (found.name, found.revoked) == ("laptop", revoked.revoked)
+    assert await database.keys.find("laptop") is None
 
 
 async def test_revoking_twice_keeps_the_first_time(database: Database, clock: Clock) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from toolcaddie.control.approvals import closed, unknown_approval
@@ -108,17 +109,33 @@ class JudgedApprovals:
         if tool:
             approvals = [approval for approval in approvals if approval.tool == tool]
         shown: list[Approval] = []
+        may_see = self.seer(person)
         for number, approval in enumerate(approvals):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # other requests go on meanwhile
-            if self.may_see(approval, person):
+            if may_see(approval):
                 shown.append(approval)
                 if len(shown) == limit:
                     break
         return shown
 
     def may_see(self, approval: Approval, person: Principal) -> bool:
-        return approval.principal.owner == person.owner or not self._objection(approval, person)
+        return self.seer(person)(approval)
+
+    def seer(self, person: Principal) -> Callable[[Approval], bool]:
+        """Returns a function that says which questions a person may see, for many of them at one moment: it looks once at what
+        hides each tool."""
+        reasons: dict[tuple[str, bool, bytes], str] = {}
+
+        def hidden(approval: Approval) -> str:
+            key = (approval.tool, approval.restrictions_kept, msgspec.json.encode(approval.subject))
+            if key not in reasons:
+                reasons[key] = self._hidden(approval, person)
+            return reasons[key]
+
+        return lambda approval: (
+            approval.principal.owner == person.owner or not self._objection(approval, person, hidden)
+        )
 
     def check(self, approval: Approval, person: Principal, *, approved: bool) -> None:
         """Raises `RequestError` unless this person may answer. Everybody may refuse a call of their own."""
@@ -129,19 +146,20 @@ class JudgedApprovals:
             reason = (
                 f"{person.id} asked for this call, and nobody approves a call of their own; somebody else must answer"
             )
-        elif not (reason := self._objection(approval, person)):
+        elif not (reason := self._objection(approval, person, lambda each: self._hidden(each, person))):
             return
         raise RequestError(f"{approval.id} ({approval.tool}): {reason}", param="approval", code="may_not_approve")
 
-    def _objection(self, approval: Approval, person: Principal) -> str:
-        """Returns why this person may not approve; empty: the person may."""
+    def _objection(self, approval: Approval, person: Principal, hidden_by: Callable[[Approval], str]) -> str:
+        """Returns why this person may not approve; empty: the person may. `hidden_by` returns why the tool of a question is
+        hidden from the person."""
         if approval.principal.tenant != person.tenant:
             return "it belongs to another tenant"
         decision = self._policy.approver_decision(approval, person)
         if decision.verdict != "allow":
             why = f": {decision.reason}" if decision.reason else ""
             return f"{person.id} may not approve calls of {approval.tool} (rule {decision.rule}{why})"
-        if self._policy.names_approver(approval, person) or not (hidden := self._hidden(approval, person)):
+        if self._policy.names_approver(approval, person) or not (hidden := hidden_by(approval)):
             return ""
         return (
             f"{person.id} may not approve calls of {approval.tool}, because {hidden}; policy.approvers can name people and "

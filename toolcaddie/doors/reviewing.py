@@ -7,6 +7,7 @@ revoke, rename and delete it; and so may the person in whose name it was written
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ STATUSES: Mapping[str, int] = {
 LONGEST_NOTE = 2_000
 """Largest number of characters of a note."""
 
+_AT_ONCE = 20
+"""The number of tools judged before other work of the event loop goes on. Each takes 0.2 to 0.5 ms."""
 _WRITER = "create_tool"
 _CATEGORY = "authored"
 
@@ -56,8 +59,13 @@ class Reviews:
         self, person: Principal, *, status: Status | None = None, bot: str | None = None
     ) -> Sequence[AuthoredTool]:
         """Returns the tools that a person may see: those that wait first, then the newest."""
-        tools = await self._authorship.list(person.tenant, status=status, bot=bot)
-        seen = [tool for tool in tools if self._may_see(tool, person)]
+        seen: list[AuthoredTool] = []
+        may_see = self._approvals.seer(person)
+        for number, tool in enumerate(await self._authorship.list(person.tenant, status=status, bot=bot)):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # other requests go on meanwhile
+            if _is_own(tool, person) or may_see(_question(tool)):
+                seen.append(tool)
         return sorted(seen, key=lambda tool: tool.status != "pending")
 
     async def broken(self, person: Principal) -> Sequence[BrokenFolder]:

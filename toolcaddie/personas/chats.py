@@ -28,6 +28,8 @@ HEADS = "chat"
 MOST_BYTES = 1024 * 1024
 """The largest size of a message."""
 
+_READ = 100
+"""The number of chats that are read at once."""
 _BATCH = 500
 """The largest number of messages that are added together."""
 
@@ -62,6 +64,24 @@ class StoredChats:
             number, step = start, step * 2
         turns = [turn for page in pages for turn in page.turns]
         return turns[after:] if after < 0 else turns[max(0, after - pages[0].first) :]
+
+    async def with_turns(self, tenant: str, bot: str) -> AsyncIterator[tuple[str, Sequence[ChatTurn]]]:
+        """Yields the names of all chats of a bot with their messages. Short chats are read many at once."""
+        cursor: str | None = None
+        while True:
+            prefix = owner_prefix(tenant, bot)
+            page = await self._store.scan(HEADS, prefix=prefix, cursor=cursor, limit=_READ)
+            heads = {each.key.removeprefix(prefix): decoded(each.value, Head) for each in page.documents}
+            live = {name: head for name, head in heads.items() if not head.deleted}
+            single = await self._pages.single([head.id for head in live.values()])
+            for name, head in live.items():
+                turns = single.get(head.id)
+                if turns is None:
+                    turns = await self.turns(ChatKey(tenant=tenant, bot=bot, chat=name))
+                yield name, turns
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     async def add(self, key: ChatKey, turns: Sequence[ChatTurn]) -> None:
         turns = [replace(turn, text=valid_text(turn.text)) for turn in turns]

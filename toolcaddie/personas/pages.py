@@ -87,6 +87,13 @@ class Pages:
         documents = await self._store.get_many(PAGES, names)
         return [decoded(documents[name], Page) for name in names if name in documents]
 
+    async def single(self, chat_ids: Sequence[str]) -> Mapping[str, Sequence[ChatTurn]]:
+        """Returns the messages of those chats that have one page only, by their ids."""
+        names = {_page_key(chat_id, 0): chat_id for chat_id in chat_ids}
+        documents = await self._store.get_many(PAGES, names)
+        pages = {names[name]: decoded(document, Page) for name, document in documents.items()}
+        return {chat_id: page.turns for chat_id, page in pages.items() if not page.closed}
+
     async def put(self, last: LastPage, page: Page) -> bool:
         """Replaces a page. Returns False if others have changed it meanwhile."""
         return await self._store.compare_and_set(PAGES, last.name, encoded(page), expected=last.document)

@@ -70,8 +70,7 @@ async def person_data(
                 facts[file.path, line] = StoredFact(path=file.path, version=file.version, fact=fact)
     messages: list[StoredMessage] = []
     whole: list[str] = []
-    for chat in await chats.names(key.tenant, key.bot):
-        turns = await chats.turns(_chat(key, chat))
+    async for chat, turns in chats.with_turns(key.tenant, key.bot):
         is_whole = _is_whole(chat, turns, who)
         belonging = range(len(turns)) if is_whole else _belonging(turns, who)
         messages += [StoredMessage(chat=chat, turn=turns[number]) for number in belonging]
@@ -118,12 +117,14 @@ def _facts_of(text: str, person: str) -> Sequence[tuple[str, Fact]]:
     """Returns the lines with a fact of a person, and the facts."""
     if "<!-- " not in text:
         return ()
-    facts = ((line, read_fact(line)) for line in text.split("\n") if _may_be_fact(line))
+    facts = ((line, read_fact(line)) for line in text.split("\n") if _may_be_fact(line, person))
     return [(line, fact) for line, fact in facts if fact is not None and fact.provenance.who == person]
 
 
-def _may_be_fact(line: str) -> bool:
-    return line.startswith("- ") and "who=" in line and len(line) <= _LONGEST_LINE
+def _may_be_fact(line: str, person: str) -> bool:
+    """Returns True if a line may be a fact of a person. Where nothing is spelt with `%`, the name stands in it as it is."""
+    names = f"who={person}" in line or ("%" in line and "who=" in line)
+    return names and line.startswith("- ") and len(line) <= _LONGEST_LINE
 
 
 def _without(file: PersonaFile, person: str) -> PersonaFile:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, literal_column, select, update
 
 from toolcaddie.storage.counting import KINDS, StoredRow, count, run_of
 from toolcaddie.storage.name_bounds import OTHERS, within_bounds
 from toolcaddie.storage.reader import Reader
-from toolcaddie.storage.sums import COLUMNS, CountedRun, PricesOf, Sums, Topic
+from toolcaddie.storage.sums import ALWAYS, COLUMNS, CountedRun, PricesOf, Sums, Topic
 from toolcaddie.storage.tables import api_keys, events, figures, figures_position, key_usage, runs
 from toolcaddie.storage.upsert import add_to_rows
 from toolcaddie.storage.writer import Writer, outcome
@@ -30,6 +30,9 @@ STEP = 500
 _AT_ONCE = 500
 """Number of run ids or names in one statement."""
 
+_others = figures.alias()
+_NAME = figures.c.name.concat(literal_column("''"))
+"""By a computed name, SQLite reads the rows of a period in the order in which they stand, and not by an index."""
 _POSITION = select(figures_position.c.position)
 _END = select(func.coalesce(func.max(events.c.id), 0))
 _NEXT = select(func.coalesce(func.min(events.c.id), 0)).where(events.c.id > bindparam("after"))
@@ -41,6 +44,8 @@ _ROWS = (
 _STARTS = select(events.c.run_id, events.c.data).where(
     events.c.run_id.in_(bindparam("run_ids", expanding=True)), events.c.kind == "run_started"
 )
+_TENANTS = select(_others.c.tenant).where(_others.c.topic == "requests", _others.c.period == ALWAYS)
+"""All tenants that have figures: whatever is counted belongs to a run, whose start is counted too."""
 _MOVE = (
     update(figures_position)
     .where(figures_position.c.position == bindparam("before"))
@@ -127,27 +132,18 @@ class Figures:
 
     async def progress(self) -> Progress:
         """Returns how far the trail has been counted. Raises `StorageError`."""
-        (row,) = await self._reader.all(
-            select(_POSITION.scalar_subquery().label("position"), _END.scalar_subquery().label("end"))
-        )
+        statement = select(_POSITION.scalar_subquery().label("position"), _END.scalar_subquery().label("end"))
+        (row,) = await self._reader.all(statement)
         return Progress(position=row.position, end=row.end)
 
     async def names(
-        self, topic: Topic, period: str, tenant: str | None, *, by: str = "number", most: int = 50, idle: bool = False
+        self, topic: Topic, period: str, tenant: str | None, *, by: str = "number", most: int = 50
     ) -> Sequence[Figure]:
-        """Returns the names of a topic in a period with the largest numbers `by` a column. `idle`: only names whose number is 0.
-        Raises `StorageError`."""
-        largest = func.sum(figures.c[by])
-        conditions = (figures.c.topic == topic, figures.c.period == period)
-        first = _of(select(figures.c.name, largest.label("largest")).where(*conditions), tenant).group_by(
-            figures.c.name
-        )
-        first = first.having(largest > 0, *([func.sum(figures.c.number) == 0] if idle else []))
-        # Only the few names that are shown are summed up in all columns.
-        best = first.order_by(largest.desc(), figures.c.name).limit(most).subquery()
-        statement = _sums(figures.c.name).join(best, best.c.name == figures.c.name).where(*conditions)
-        statement = _of(statement, tenant).group_by(figures.c.name, best.c.largest)
-        rows = await self._reader.all(statement.order_by(best.c.largest.desc(), figures.c.name))
+        """Returns the names of a topic in a period with the largest numbers `by` a column. Raises `StorageError`."""
+        conditions, largest = (figures.c.topic == topic, figures.c.period == period), func.sum(figures.c[by])
+        best = _of(select(_NAME).where(*conditions), tenant).group_by(_NAME).having(largest > 0)
+        best = best.order_by(largest.desc(), _NAME).limit(most)
+        rows = await self._reader.snapshot(lambda connection: _summed(connection, best, conditions, tenant))
         return [Figure(period=period, **row._mapping) for row in rows]
 
     async def days(
@@ -157,15 +153,17 @@ class Figures:
         statement = _sums(figures.c.period).where(
             figures.c.topic == topic, figures.c.name == name, figures.c.period.in_(periods)
         )
-        rows = await self._reader.all(_of(statement, tenant).group_by(figures.c.period))
+        # With all tenants by name, each row is found by the primary key; without them, SQLite reads the whole periods.
+        whose = figures.c.tenant.in_(_TENANTS) if tenant is None else figures.c.tenant == tenant
+        rows = await self._reader.all(statement.where(whose).group_by(figures.c.period))
         by_period = {row.period: Figure(name=name, **row._mapping) for row in rows}
         return [by_period.get(period, Figure(name=name, period=period)) for period in periods]
 
     async def uses(self, topic: Topic, period: str, tenant: str | None) -> Mapping[str, Use]:
         """Returns the use of all names of a topic in a period. Raises `StorageError`."""
         columns = (func.sum(figures.c[name]).cast(figures.c[name].type).label(name) for name in Use.__struct_fields__)
-        statement = select(figures.c.name, *columns).where(figures.c.topic == topic, figures.c.period == period)
-        statement = _of(statement, tenant).group_by(figures.c.name)
+        statement = select(_NAME, *columns).where(figures.c.topic == topic, figures.c.period == period)
+        statement = _of(statement, tenant).group_by(_NAME)
         # The thread of the reader makes them, because there may be thousands.
         return await self._reader.snapshot(
             lambda connection: {row[0]: Use(row[1], row[2], row[3]) for row in connection.execute(statement)}
@@ -194,6 +192,16 @@ class Figures:
             statement = statement.where(runs.c.tenant == tenant)
         (row,) = await self._reader.all(statement)
         return int(row[0])
+
+
+def _summed(
+    connection: Connection, best: Select[Any], conditions: Sequence[Any], tenant: str | None
+) -> Sequence[Row[Any]]:
+    """Returns the few names that a select finds, in its order, with the sums of all columns."""
+    names = connection.execute(best).scalars().all()
+    statement = _of(_sums(figures.c.name).where(*conditions, figures.c.name.in_(names)), tenant)
+    sums = {row.name: row for row in connection.execute(statement.group_by(figures.c.name))}
+    return [sums[name] for name in names]
 
 
 def _sums(column: Any) -> Select[Any]:

@@ -40,6 +40,7 @@ _USED_SECONDS = 60.0
 _NO_LIMITS: Mapping[str, float | None] = MappingProxyType({})
 
 _BY_DIGEST = select(api_keys).where(api_keys.c.digest == bindparam("digest"), api_keys.c.revoked.is_(None))
+_BY_ID = select(api_keys).where(api_keys.c.id == bindparam("of_key"))
 _ANY = select(api_keys.c.id).limit(1)
 
 
@@ -95,6 +96,10 @@ class ApiKeys:
         """Returns all keys, revoked ones too, in the order of creation."""
         rows = await self._reader.all(select(api_keys).order_by(api_keys.c.created, api_keys.c.id))
         return [_key(row) for row in rows]
+
+    async def find(self, key_id: str) -> ApiKey | None:
+        rows = await self._reader.all(_BY_ID, of_key=key_id)
+        return _key(rows[0]) if rows else None
 
     async def revoke(self, id_or_name: str) -> ApiKey:
         """Revokes a key for ever. Raises `RequestError` if there is no such key; repeating it changes nothing."""

@@ -21,7 +21,7 @@ from toolcaddie.storage.tables import events, runs
 ACTS = "console_act"
 """Beginning of the kinds of rows about what people did in the console. Their run ids begin with `act_`."""
 
-_LOOKED_AT = 100_000
+_LOOKED_AT = 50_000
 """Largest number of rows that a page looks at."""
 _ACTS_AT_ONCE = 500
 _LATE_SECONDS = 60.0
@@ -123,9 +123,9 @@ def _acts(connection: Connection, query: TrailQuery) -> TrailPage:
     before = _last_id(connection, query) + 1
     rows: list[SeenRow] = []
     own = (events.c.run_id >= "act_", events.c.run_id < "act`", _kind_is(query.kind or ""))
-    ids = connection.execute(
-        select(events.c.id).where(*own, events.c.id < before).order_by(events.c.id.desc())
-    ).scalars()
+    # By a computed id, so that the rows of acts are found by the index of their run ids and not in the order of the trail.
+    computed = events.c.id + 0
+    ids = connection.execute(select(events.c.id).where(*own, computed < before).order_by(computed.desc())).scalars()
     looked_at: list[int] = list(ids.fetchmany(_ACTS_AT_ONCE))
     ids.close()
     found = connection.execute(select(events).where(events.c.id.in_(looked_at)).order_by(events.c.id.desc())).all()

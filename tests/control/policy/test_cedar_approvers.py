@@ -102,6 +102,16 @@ async def test_a_rule_sees_the_tool_and_who_asked(condition: str, may: bool) -> 
     assert (await refusal(CedarPolicy(text=rule), MIA) == "") is may
 
 
+async def test_a_policy_that_has_judged_one_answer_judges_the_next_by_itself() -> None:
+    rule = 'forbid (principal, action == Action::"approve", resource) when { context.asker.role == "staff" };'
+    policy, other = CedarPolicy(text=rule), Principal(id="ada", role="guest")
+    for _ in range(2):
+        assert await refusal(policy, MIA) != ""
+        assert await refusal(policy, MIA, asker=other) == ""
+    amounts = CedarPolicy(text=BIG)
+    assert [await refusal(amounts, LEO, amount) == "" for amount in (100, 500, 50)] == [True, False, True]
+
+
 async def test_without_the_shipped_rules_nobody_approves_until_a_rule_permits_it() -> None:
     calls = 'permit (principal, action in [Action::"see", Action::"call"], resource);'
     assert "no rule allows it" in await refusal(CedarPolicy(text=calls, defaults=False), MIA)

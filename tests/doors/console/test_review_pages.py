@@ -12,6 +12,7 @@ from tests.doors.authoring import ANN, BOSS, COUNTS, TEXT, Server, changed_by_ha
 from tests.doors.console.browser import HOME, browser
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
+from toolcaddie.doors.console.authored import PAGE
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.testing import ScriptedUpstream, call, say
 
@@ -31,6 +32,19 @@ async def test_the_list_begins_with_the_tools_that_wait(tmp_path: Path) -> None:
         assert "All 3 Pending 2 Approved 1 Rejected 0 Revoked 0" in page.text
         approved = await boss.opens(f"{HOME}?status=approved")
         assert [row.text(strip=True) for row in approved.tree.css("tbody th a")] == ["is_approved"]
+
+
+async def test_a_long_list_has_several_pages_and_counts_all_tools(tmp_path: Path) -> None:
+    async with reviewing(tmp_path, source={"max_tools_per_bot": 200}) as server, browser(server) as boss:
+        for number in range(PAGE + 2):
+            await written(server.service, f"tool_{number:03}")
+        page = await boss.signs_in(BOSS)
+        first = [row.text(strip=True) for row in page.tree.css("tbody th a")]
+        assert (len(first), f"All {PAGE + 2} Pending {PAGE + 2}" in page.text) == (PAGE, True)
+        page = await boss.opens(page.tree.css("a[rel=next]")[0].attributes["href"] or "")
+        rest = [row.text(strip=True) for row in page.tree.css("tbody th a")]
+        assert sorted([*first, *rest]) == [f"tool_{number:03}" for number in range(PAGE + 2)]
+        assert not page.tree.css("a[rel=next]")
 
 
 async def _asked(server: Server, key: str, text: str) -> str:

@@ -97,7 +97,7 @@ _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COLLECTIONS = (20_000, 20, 20)
 """Thresholds of the garbage collector. Requests make few cycles, and with Python's own 700 new objects a collection comes several
 times in each request."""
-_SWITCH_SECONDS = 0.0005
+SWITCH_SECONDS = 0.0005
 """Seconds after which a computing thread lets the event loop have a turn; Python's own value is ten times as long, and the loop
 waits that long at each of its system calls."""
 _PROXY_HEADERS = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
@@ -312,7 +312,7 @@ async def _serve(
         gc.collect()
         gc.freeze()
         gc.set_threshold(*COLLECTIONS)
-        sys.setswitchinterval(_SWITCH_SECONDS)
+        sys.setswitchinterval(SWITCH_SECONDS)
         server = _Server(
             config,
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),

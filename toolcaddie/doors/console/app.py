@@ -90,6 +90,11 @@ class Console:
         everything = (signing(self._sessions, keys), *sections)
         self._routes = [(section, route) for section in everything for route in section.routes(self._renderer)]
 
+    @property
+    def routes(self) -> Sequence[tuple[Section, PageRoute]]:
+        """All pages and forms, in the order in which they are looked for."""
+        return self._routes
+
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request: Request = Request.of(scope)
         visit = Visit(request=request, token=token_of(SESSION.read(request)), language=language_of(request))

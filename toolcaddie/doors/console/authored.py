@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import get_args
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema import canonical_json
@@ -17,6 +17,8 @@ from toolcaddie.doors.tool_sheets import asker_text, diff_lines, general_finding
 from toolcaddie.tools.authored.values import AuthoredTool, Review, Status
 
 PATH = f"{HOME}authored"
+PAGE = 100
+"""Number of tools on a page of the list."""
 _DONE = {
     "approved": "Approved. The next request offers it.",
     "rejected": "Rejected.",
@@ -56,9 +58,12 @@ class _AuthoredTools:
     async def _list(self, visit: Visit) -> Answer:
         status = _status(visit.request.query.get("status", ""))
         tools = await self._reviews.list(visit.person)
+        shown = _behind([tool for tool in tools if status in (None, tool.status)], visit.request.query.get("after", ""))
+        page = shown[:PAGE]
         data = {
-            "tools": [tool for tool in tools if status in (None, tool.status)],
-            "askers": {tool.id: asker_text(tool) for tool in tools},
+            "tools": page,
+            "askers": {tool.id: asker_text(tool) for tool in page},
+            "next": page[-1].id if len(shown) > PAGE else None,
             "numbers": {each: sum(tool.status == each for tool in tools) for each in get_args(Status)},
             "broken": await self._reviews.broken(visit.person),
         }
@@ -67,6 +72,7 @@ class _AuthoredTools:
             visit,
             data,
             chosen=status or "",
+            next_path=f"{PATH}?{urlencode({'status': status or '', 'after': page[-1].id})}" if data["next"] else "",
             path=PATH,
             done=_DONE.get(visit.request.query.get("done", ""), ""),
         )
@@ -123,6 +129,12 @@ class _AuthoredTools:
 
 def _status(text: str) -> Status | None:
     return next((each for each in get_args(Status) if each == text), None)
+
+
+def _behind(tools: Sequence[AuthoredTool], after: str) -> Sequence[AuthoredTool]:
+    """Returns the tools behind the one of this id; if it has gone, or for an empty text, all of them."""
+    place = next((number for number, tool in enumerate(tools, 1) if tool.id == after), 0)
+    return tools[place:]
 
 
 def _never_accepted(review: Review) -> bool:

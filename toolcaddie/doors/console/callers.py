@@ -27,7 +27,7 @@ class Callers:
     async def key_of(self, visit: Visit) -> ApiKey | None:
         """Returns the API key with which the person signed in; None: the server has no keys."""
         key_id = "" if visit.session is None else visit.session.key_id
-        return next((key for key in await self._keys.list() if key.id == key_id), None) if key_id else None
+        return await self._keys.find(key_id) if key_id else None
 
     async def bots_of(self, visit: Visit) -> Sequence[str]:
         """Returns the names of the bots that the person may use."""

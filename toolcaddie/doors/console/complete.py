@@ -58,7 +58,7 @@ def _sections(parts: Assembled, reviews: Reviews | None) -> Iterator[Section]:
     yield evaluation_section(parts)
     yield policy_section(parts)
     yield sources_section(parts)
-    yield keys_section(KeyParts(keys=parts.keys, meter=parts.meter, settings=parts.settings, limits=parts.key_limits))
+    yield keys_section(_key_parts(parts))
     yield audit_section(parts.database.audits)
     yield health_section(parts)
 
@@ -70,4 +70,14 @@ def _runs_parts(parts: Assembled) -> RunsParts:
         runtime=parts.runtime,
         settling=Settling(parts.event_log, StoredRuns(parts.documents), Trail(parts.event_log).emit),
         live=LiveRuns(lists, is_stopping=lambda: parts.runtime.stopping),
+    )
+
+
+def _key_parts(parts: Assembled) -> KeyParts:
+    return KeyParts(
+        keys=parts.keys,
+        meter=parts.meter,
+        figures=parts.database.figures,
+        settings=parts.settings,
+        limits=parts.key_limits,
     )

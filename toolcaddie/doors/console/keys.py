@@ -13,7 +13,7 @@ from urllib.parse import quote
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.key_limits import BILLION, LIMIT_NAMES, KeyLimits, KeyUsage
+from toolcaddie.core.key_limits import BILLION, LIMIT_NAMES, KeyLimits
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.console.answers import Answer, redirect
 from toolcaddie.doors.console.levels import Levels
@@ -30,6 +30,7 @@ from toolcaddie.doors.key_sheets import (
     limits_text,
 )
 from toolcaddie.ports import KeyMeter, KeyStore
+from toolcaddie.storage.figures import Figures, KeyFigure
 
 PATH = f"{HOME}keys"
 _DAYS = 30
@@ -46,6 +47,7 @@ class KeyParts:
 
     keys: KeyStore
     meter: KeyMeter
+    figures: Figures
     settings: Settings
     limits: Callable[[], KeyLimits]
     """Limits of the settings that were read last."""
@@ -82,7 +84,7 @@ class _Keys:
     async def _list(self, visit: Visit) -> Answer:
         keys = await self._parts.keys.list()
         first, last = last_days(_DAYS)
-        totals = _totals(await self._parts.meter.usage(first=first, last=last))
+        totals = {each.key_id: _total(each) for each in await self._parts.figures.keys(first, last, None)}
         data = {"keys": [{**self._shown(key), "used": totals.get(key.id, _Total())} for key in keys], "days": _DAYS}
         return self._renderer.page(
             "keys/list.html",
@@ -149,7 +151,7 @@ class _Keys:
         return list(dict.fromkeys([*console.viewers, *console.operators, *console.admins, *self._parts.settings.roles]))
 
     async def _key(self, key_id: str) -> ApiKey:
-        key = next((key for key in await self._parts.keys.list() if key.id == key_id), None)
+        key = await self._parts.keys.find(key_id)
         if key is None:
             raise RequestError(f"there is no key {key_id[:80]!r}", param="key", code="unknown_page")
         return key
@@ -163,21 +165,19 @@ class _Keys:
         }
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Total:
     requests: int = 0
     tokens: int = 0
     dollars: float = 0.0
 
 
-def _totals(usage: Sequence[KeyUsage]) -> Mapping[str, _Total]:
-    totals: dict[str, _Total] = {}
-    for row in usage:
-        total = totals.setdefault(row.key_id, _Total())
-        total.requests += row.requests
-        total.tokens += row.input_tokens + row.output_tokens
-        total.dollars += row.money / BILLION
-    return totals
+def _total(figure: KeyFigure) -> _Total:
+    return _Total(
+        requests=figure.requests,
+        tokens=figure.input_tokens + figure.output_tokens,
+        dollars=figure.money / BILLION,
+    )
 
 
 def _limits_in(form: Mapping[str, str]) -> Mapping[str, object]:

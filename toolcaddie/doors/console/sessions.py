@@ -85,7 +85,8 @@ class Sessions:
         """Returns True while the session's key is valid; without a key, while the server has none."""
         if not session.key_id:
             return not await self._keys.any()
-        return any(key.id == session.key_id and key.revoked is None for key in await self._keys.list())
+        key = await self._keys.find(session.key_id)
+        return key is not None and key.revoked is None
 
 
 def _name(number: str) -> str:

@@ -153,6 +153,13 @@ class CedarPolicy:
         self._decisions: Bounded[_Shape, Decision] = Bounded(_MOST_ENTITIES)
         """Decisions, if no rule looks at arguments or effects."""
         self._masks: Bounded[tuple[str, _Shape], tuple[Mask | None]] = Bounded(_MOST_MASKS)
+        about_answers = [rule for rule in self._rules if rule.actions is None or _APPROVE in rule.actions]
+        self._answers_look = interest_of(about_answers).call
+        """True if a rule about answers looks at arguments or effects."""
+        self._approvers: Bounded[_Shape, Outcome] = Bounded(_MOST_ENTITIES)
+        """Outcomes of these rules, if none looks at arguments or effects."""
+        self._single: Bounded[_Shape, bool] = Bounded(_MOST_ENTITIES)
+        """Whether a principal sees a single tool."""
 
     @property
     def version(self) -> str:
@@ -170,11 +177,11 @@ class CedarPolicy:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """Returns the tools that a principal may see; None: all. The caller's own tools are always visible to it.
 
-        Masks are cached, but not of single tools: questions about them would displace the masks of whole catalogs.
+        Those of single tools are cached apart: questions about them would displace the masks of whole catalogs.
         """
         if len(catalog) == 1:
             [tool] = catalog.tools
-            return None if tool.source == CLIENT_SOURCE or self.sees(principal, tool)[0] else b"\0"
+            return None if tool.source == CLIENT_SOURCE or self._sees_single(principal, tool) else b"\0"
         key = (catalog.version, self._signature(principal))
         cached = self._masks.get(key)
         if cached is None:
@@ -243,6 +250,17 @@ class CedarPolicy:
 
     def _approving(self, rules: Rules, approval: Approval, tool: Tool, person: Principal) -> Outcome:
         """Returns what rules say of an answer of this person."""
+        if self._answers_look:
+            return self._judged_answer(rules, approval, tool, person)
+        taint = tuple(sorted(set(approval.taint)))
+        key = (rules is self._naming, _pair_key(person, tool), approval.principal, taint)
+        outcome = self._approvers.get(key)
+        if outcome is None:
+            outcome = self._judged_answer(rules, approval, tool, person)
+            self._approvers.put(key, outcome)
+        return outcome
+
+    def _judged_answer(self, rules: Rules, approval: Approval, tool: Tool, person: Principal) -> Outcome:
         context = {
             "tainted": bool(approval.taint),
             "taint": sorted(set(approval.taint)),
@@ -265,6 +283,14 @@ class CedarPolicy:
         request = _request(principal, _SEE, tool, {})
         [outcome] = self._all.outcomes([request], self._pair(principal, tool))
         return outcome.allowed and not outcome.failed, outcome.rules
+
+    def _sees_single(self, principal: Principal, tool: Tool) -> bool:
+        key = _pair_key(principal, tool)
+        cached = self._single.get(key)
+        if cached is None:
+            cached = self.sees(principal, tool)[0]
+            self._single.put(key, cached)
+        return cached
 
     def _decision(self, verdict: Any, outcome: Outcome, otherwise: str) -> Decision:
         """Returns a decision with the rules that determined it."""

@@ -13,7 +13,7 @@ from toolcaddie.evaluation.misses import Hint, misses_of
 from toolcaddie.evaluation.recorded import Log
 from toolcaddie.evaluation.usage import DefaultProposal, RelatedProposal, usage_of
 
-RUNS_READ = 100
+RUNS_READ = 60
 """The number of runs, the newest ones, that are read."""
 _MOST = 20
 """The largest number of suggestions of a kind."""

@@ -23,12 +23,16 @@ from toolcaddie.doors.console.sections import PageRoute, Section
 from toolcaddie.evaluation.recorded import read_log
 from toolcaddie.evaluation.report.svg import Row, Whisker, dots, nice
 from toolcaddie.guards.aside import aside
+from toolcaddie.util.bounded import Bounded
 
 PATH = f"{HOME}analytics"
 SHOWN = 10
 """The largest number of rows of each list on the first page."""
 PAGE = 100
 """Number of rows on a page of one list."""
+_CACHED = 4
+_Key = tuple[str, str | None, int]
+"""A period, a tenant, and how far the trail has been counted."""
 _DRAWN = 8
 """The largest number of categories in the chart."""
 
@@ -46,6 +50,9 @@ class _Analytics:
         self._figures = parts.database.figures
         self._renderer = renderer
         self._clock = clock
+        self._uses: Bounded[_Key, Uses] = Bounded(_CACHED)
+        self._tallies: Bounded[tuple[_Key, str], Tallies] = Bounded(_CACHED)
+        """Lists of those who may read about all tools, by the version of the catalog too. Only the thread aside uses them."""
 
     @property
     def routes(self) -> Sequence[PageRoute]:
@@ -58,15 +65,24 @@ class _Analytics:
     async def _show(self, visit: Visit) -> Answer:
         period = period_of(visit, self._clock())
         (requests,) = await self._figures.days("requests", [period.name], visit.tenant)
-        uses = await uses_of(self._figures, period.name, visit.tenant)
-        data = await aside(self._summary, visit, uses, requests.number)
+        key, uses = await self._read(visit, period)
+        data = await aside(self._summary, visit, key, uses, requests.number)
         data |= {"period": period, "progress": await self._figures.progress()}
         return self._page("analytics/page.html", visit, data, period)
 
-    def _summary(self, visit: Visit, uses: Uses, requests: int) -> dict[str, Any]:
+    async def _read(self, visit: Visit, period: Period) -> tuple[_Key, Uses]:
+        """Returns the sums of a period. They are read again when more of the trail has been counted."""
+        key = period.name, visit.tenant, (await self._figures.progress()).position
+        uses = self._uses.get(key)
+        if uses is None:
+            uses = await uses_of(self._figures, period.name, visit.tenant)
+            self._uses.put(key, uses)
+        return key, uses
+
+    def _summary(self, visit: Visit, key: _Key, uses: Uses, requests: int) -> dict[str, Any]:
         view = readable_view(self._parts.runtime, visit)
         selector = self._parts.runtime.desk(principal=visit.person).selector
-        tallies, all_uses = tallies_of(uses, view), uses["tools"].values()
+        tallies, all_uses = self._tallies_of(visit, key, uses), uses["tools"].values()
         may_change = visit.tenant is None
         return {
             "requests": requests,
@@ -85,8 +101,8 @@ class _Analytics:
         name, period = visit.part, period_of(visit, self._clock())
         if name not in LISTS:
             raise RequestError(f"there is no list {name[:64]!r} of analytics", code="unknown_page")
-        uses = await uses_of(self._figures, period.name, visit.tenant)
-        tallies = await aside(self._tallies, visit, uses)
+        key, uses = await self._read(visit, period)
+        tallies = await aside(self._tallies_of, visit, key, uses)
         rows, after = getattr(tallies, name), visit.request.query.get("after", "")
         first = next((place + 1 for place, row in enumerate(rows) if row.name == after), 0) if after else 0
         page = rows[first : first + PAGE]
@@ -101,8 +117,15 @@ class _Analytics:
         }
         return self._page("analytics/list.html", visit, data, period, is_later=bool(first))
 
-    def _tallies(self, visit: Visit, uses: Uses) -> Tallies:
-        return tallies_of(uses, readable_view(self._parts.runtime, visit))
+    def _tallies_of(self, visit: Visit, key: _Key, uses: Uses) -> Tallies:
+        view = readable_view(self._parts.runtime, visit)
+        if visit.tenant is not None:  # then the view depends on the person
+            return tallies_of(uses, view)
+        tallies = self._tallies.get((key, view.catalog.version))
+        if tallies is None:
+            tallies = tallies_of(uses, view)
+            self._tallies.put((key, view.catalog.version), tallies)
+        return tallies
 
     async def _newest(self, visit: Visit) -> Answer:
         log = await read_log(self._parts.event_log, limit=RUNS_READ, tenant=visit.tenant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -166,7 +167,9 @@ class _Runs:
 
     async def _select(self, visit: Visit) -> Answer:
         run, events = await self._run(visit)
-        data = {"run": run, "again": chosen_again(self._parts.runtime, run, events, visit.form.get("preset", ""))}
+        # In a thread, because the first selection under a preset indexes the whole catalog.
+        again = await asyncio.to_thread(chosen_again, self._parts.runtime, run, events, visit.form.get("preset", ""))
+        data = {"run": run, "again": again}
         return self._renderer.page("runs/again.html", visit, data, path=_path_of(run.run_id), presets=tuple(PRESETS))
 
     async def _summary(self, visit: Visit) -> RunSummary:
