@@ -63,11 +63,16 @@ bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of 
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.languages
 
-console-bench: $(VENV)/.dev  ## the figures of the console with a million events and 10,000 tools, in ten minutes
-	$(BIN)/python -m benchmarks.console_database build/console
-	$(BIN)/python -m benchmarks.console_counting build/console
-	$(BIN)/python -m benchmarks.console_pages
-	$(BIN)/python -m benchmarks.console_page_views
+console-bench: $(VENV)/.dev  ## the figures of the console with a million events and 10,000 tools, in half an hour
+	$(BIN)/python -m benchmarks.console.database build/console
+	$(BIN)/python -m benchmarks.console.counting build/console
+	$(BIN)/python -m benchmarks.console.pages
+	$(BIN)/python -m benchmarks.console.page_views
+	$(BIN)/python -m benchmarks.console.live
+	$(BIN)/python -m benchmarks.console.open
+	sh packaging/browser.sh
+	$(PIP) install --quiet --constraint constraints.txt --group browser
+	$(BIN)/python -m benchmarks.console.readable
 
 bots-check: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of bots, in half an hour; BENCH=FOLDER names the labelled sets, CORPORA=FOLDER the hostile inputs
 	$(BIN)/python -m benchmarks.bots_check $(addprefix --bench ,$(or $(BENCH),$(wildcard ../shared/bench))) $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))

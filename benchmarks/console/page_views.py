@@ -1,7 +1,7 @@
-"""Memory of the console: python -m benchmarks.console_page_views [--folder FOLDER] [--views 1000]
+"""Memory of the console: python -m benchmarks.console.page_views [--folder FOLDER] [--views 1000]
 
-Starts `toolcaddie serve` over the large database of `console_database`, which is made if it is missing, in a process of its
-own, and opens all pages of `console_addresses`, which are of all sections, one after another. Prints what that process
+Starts `toolcaddie serve` over the large database of `database`, which is made if it is missing, in a process of its
+own, and opens all pages of `addresses`, which are of all sections, one after another. Prints what that process
 occupies after the first views, with which caches are filled, and after the others, and the time of a page on a connection that
 stays open. The exit code is 1 if a goal is missed.
 """
@@ -22,9 +22,9 @@ import psutil
 from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser
 
-from benchmarks.console_addresses import PAGES
-from benchmarks.console_database import RUNS, prepared, runs_in
-from benchmarks.console_words import words_of
+from benchmarks.console.addresses import PAGES
+from benchmarks.console.database import RUNS, prepared, runs_in
+from benchmarks.console.words import words_of
 from tests.clients.server import toolcaddie_serve
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings
@@ -95,7 +95,7 @@ async def _seconds(web: aiohttp.ClientSession, path: str) -> float | None:
         return time.perf_counter() - begun if answer.status == 200 else None
 
 
-async def _key_and_paths(settings: Settings, runs: int) -> tuple[str, Sequence[str]]:
+async def key_and_paths(settings: Settings, runs: int) -> tuple[str, Sequence[str]]:
     """Returns the API key of an admin, and the addresses of the pages."""
     async with assembled(settings, create=False) as parts:
         words = await words_of(parts, runs)
@@ -111,7 +111,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = options.folder.resolve()
     settings = prepared(folder, options.runs)
-    key, paths = asyncio.run(_key_and_paths(settings, runs_in(folder)))
+    key, paths = asyncio.run(key_and_paths(settings, runs_in(folder)))
     with toolcaddie_serve(folder) as url:
         (process,) = psutil.Process().children()
         views = asyncio.run(measured(url, key, paths, process, options.views))

@@ -1,9 +1,9 @@
-"""How long pages of the console take on a large database: python -m benchmarks.console_pages [--folder FOLDER] [--repetitions 40]
+"""How long pages of the console take on a large database: python -m benchmarks.console.pages [--folder FOLDER] [--repetitions 40]
 
-Opens every page of `console_addresses` one after another: first each once, in a process that has just started, then each many
+Opens every page of `addresses` one after another: first each once, in a process that has just started, then each many
 times. A page is served by the product's own application in this process, without a network. The goal is a 95th percentile below
 100 ms for each page, and no page, not even a first one, may stop the event loop for 250 ms. A route of the console that no
-address covers counts as a missed goal too. `console_database` makes the folder, in some minutes, if it is missing.
+address covers counts as a missed goal too. `database` makes the folder, in some minutes, if it is missing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from benchmarks.console_addresses import AS_DATA, FORMS, LEFT_OUT, PAGES
-from benchmarks.console_asked import Asker, signed_in
-from benchmarks.console_database import RUNS, prepared, runs_in
-from benchmarks.console_desks import reviews_of
-from benchmarks.console_words import words_of
+from benchmarks.console.addresses import AS_DATA, FORMS, LEFT_OUT, PAGES
+from benchmarks.console.asked import Asker, signed_in
+from benchmarks.console.database import RUNS, prepared, runs_in
+from benchmarks.console.desks import reviews_of
+from benchmarks.console.words import words_of
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal

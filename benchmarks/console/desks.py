@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.console_trail import BOTS, DAYS, MODELS, run_name
+from benchmarks.console.trail import BOTS, DAYS, MODELS, run_name
 from toolcaddie.app.authoring import authorship_of
 from toolcaddie.app.build import Assembled
 from toolcaddie.app.jobs import desk_of

@@ -1,7 +1,7 @@
-"""Makes the large database of the console, with its settings and its catalog: python -m benchmarks.console_database FOLDER
+"""Makes the large database of the console, with its settings and its catalog: python -m benchmarks.console.database FOLDER
 
 100,000 runs with a million events, 10,000 tools from four files, five bots, and all else that a page of the console shows. The
-folder is used by `console_pages` and `console_page_views`, which make it if it is missing. It takes some minutes.
+folder is used by `pages` and `page_views`, which make it if it is missing. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.console_counting import counted
-from benchmarks.console_desks import QUARANTINED, TOOLS, furnish
-from benchmarks.console_evaluations import evaluate
-from benchmarks.console_trail import BOTS, record_runs
+from benchmarks.console.counting import counted
+from benchmarks.console.desks import QUARANTINED, TOOLS, furnish
+from benchmarks.console.evaluations import evaluate
+from benchmarks.console.trail import BOTS, record_runs
 from benchmarks.selection import catalog
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings, load_settings

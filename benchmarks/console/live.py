@@ -1,4 +1,4 @@
-"""If the live list of runs follows without loss: python -m benchmarks.console_live [--rate 500] [--seconds 20]
+"""If the live list of runs follows without loss: python -m benchmarks.console.live [--rate 500] [--seconds 20]
 
 The trail gets that many runs a second, of ten events each, while several people watch the list over real connections. Each must
 be told every run, and its end. A watcher that breaks off in the middle and comes back must miss none. The delay is the time

@@ -1,6 +1,6 @@
 """The addresses of the console whose time is measured, and those that are left out, with the reason.
 
-`{run}` and such stand for names in the database: see `console_pages`.
+`{run}` and such stand for names in the database: see `pages`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 
 LEFT_OUT: Mapping[str, str] = {
     "/console/language": "it only sets a cookie and sends back",
-    "/console/runs/live": "it stays open; `console_live` measures it",
+    "/console/runs/live": "it stays open; `live` measures it",
     "/console/audit/export": "it is a download of the whole trail, sent piece by piece",
     "/console/health/upstream": "it waits for the server of the model",
     "/console/health/sandbox": "it starts programs, which try to get out of the sandbox",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from benchmarks.console_desks import ADMIN, reviews_of
-from benchmarks.console_trail import run_name
+from benchmarks.console.desks import ADMIN, reviews_of
+from benchmarks.console.trail import run_name
 from toolcaddie.app.build import Assembled
 from toolcaddie.doors.console.evaluation.tasks import Evaluations
 from toolcaddie.doors.console.playground.chats import Chats
