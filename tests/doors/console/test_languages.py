@@ -83,3 +83,19 @@ def test_the_languages_have_the_same_texts() -> None:
 def _marks(text: str) -> list[str]:
     """Placeholders such as `%(rows)s`, and elements such as `<code>`."""
     return re.findall(r"%\(\w+\)s|</?\w+>", text)
+
+
+@pytest.mark.anyio
+async def test_signing_in_and_choosing_a_language_keep_the_fields_of_the_address(tmp_path: Path) -> None:
+    wanted = "/console/runs?status=failed&text=caf%C3%A9"
+    async with console(tmp_path) as server, browser(server) as ada:
+        page = await ada.signs_in(ADMIN, then=wanted)
+        (field,) = page.tree.css("#text")
+        assert field.attributes["value"] == "café"
+        page = await ada.opens(page.tree.css("footer a[lang=pt]")[0].attributes["href"] or "")
+        assert '<html lang="pt">' in page.html
+        assert page.tree.css("#text")[0].attributes["value"] == "café"
+        token = page.forms()["sign-out"]["token"]
+        page = await ada.posts("/console/keys/add", {"token": token, "name": "one", "role": "viewer"})
+        page = await ada.opens(page.tree.css("footer a[lang=en]")[0].attributes["href"] or "")
+        assert (page.status, page.path) == (200, "/console/keys")

@@ -88,7 +88,10 @@ class Console:
         self._sections = sections
         self._renderer = Renderer()
         everything = (signing(self._sessions, keys), *sections)
-        self._routes = [(section, route) for section in everything for route in section.routes(self._renderer)]
+        self.routes: Sequence[tuple[Section, PageRoute]] = [
+            (section, route) for section in everything for route in section.routes(self._renderer)
+        ]
+        """All pages and targets of forms, each with its section."""
 
     @property
     def routes(self) -> Sequence[tuple[Section, PageRoute]]:
@@ -206,7 +209,7 @@ class Console:
         method = "GET" if request.method == "HEAD" else request.method
         matches = [
             (section, route, part)
-            for section, route in self._routes
+            for section, route in self.routes
             if (part := route.part_of(request.path)) is not None
         ]
         for section, route, part in matches:
@@ -225,7 +228,7 @@ class Console:
             status=status,
             heading=heading,
             message=_sentence(message),
-            back=_page_of(visit.request),
+            back=visit.request.address if visit.request.method == "POST" else HOME,
         )
 
 
@@ -234,14 +237,7 @@ def _signed_out(request: Request) -> Answer:
         raise RequestError("send an API key of this server as 'Authorization: Bearer tc_...'", code="signed_out")
     if request.method == "POST":
         raise RequestError("Your session is over, and nothing was done.", code="signed_out")
-    address = request.path + (f"?{request.query_string.decode('latin-1')}" if request.query_string else "")
-    return redirect(f"{SIGN_IN}?next={quote(address, safe='/')}")
-
-
-def _page_of(request: Request) -> str:
-    """Returns the page to go back to: for a form, the one that it was on."""
-    page = request.path.rpartition("/")[0]
-    return page if request.method == "POST" and page.startswith(HOME) else HOME
+    return redirect(f"{SIGN_IN}?next={quote(request.address)}")
 
 
 def _sentence(message: str) -> str:

@@ -144,7 +144,7 @@ def _verdict(form: Mapping[str, str]) -> bool:
 
 
 def _reason(form: Mapping[str, str]) -> str:
-    reason = form.get("reason", "").replace("\r\n", "\n").strip()
+    reason = form.get("reason", "").strip()
     if len(reason) > LONGEST_REASON:
         raise RequestError(f"a reason has at most {LONGEST_REASON:,} characters", param="reason")
     return reason

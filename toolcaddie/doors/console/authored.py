@@ -142,8 +142,7 @@ def _never_accepted(review: Review) -> bool:
 
 
 def _note(visit: Visit) -> str:
-    # Browsers send line breaks of a text field as CR LF.
-    return visit.form.get("note", "").replace("\r\n", "\n").strip()
+    return visit.form.get("note", "").strip()
 
 
 def _path_of(tool: AuthoredTool) -> str:

@@ -64,8 +64,17 @@ async def read_form(request: Request, receive: Receive, *, longest: int = LONGES
         raise RequestError(f"a form must be sent as {_TYPE}", code="wrong_form")
     body = await _body(receive, longest)
     if body is not None and len(body) > LONGEST_FORM:
-        return await aside(fields_of, body, thing="the form")
-    return None if body is None else fields_of(body, thing="the form")
+        return await aside(_fields_in, body)
+    return None if body is None else _fields_in(body)
+
+
+def _fields_in(body: bytes) -> Mapping[str, str]:
+    return _with_plain_lines(fields_of(body, thing="the form"))
+
+
+def _with_plain_lines(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns the fields with LF at the ends of lines. Browsers send CR LF."""
+    return {name: text.replace("\r\n", "\n") for name, text in fields.items()}
 
 
 async def read_json(request: Request, receive: Receive, *, longest: int = LONGEST_FORM) -> Mapping[str, str] | None:
@@ -78,7 +87,7 @@ async def read_json(request: Request, receive: Receive, *, longest: int = LONGES
     if body is None:
         return None
     try:
-        return msgspec.json.decode(body or b"{}", type=dict[str, str])
+        return _with_plain_lines(msgspec.json.decode(body or b"{}", type=dict[str, str]))
     except msgspec.MsgspecError as error:
         raise RequestError(f'the body must be a JSON object of texts, such as {{"note": "agreed"}}: {error}') from error
 

@@ -81,7 +81,8 @@ class _Keys:
             PageRoute(method="POST", path=f"{one}/revoke", handle=self._revoke),
         )
 
-    async def _list(self, visit: Visit) -> Answer:
+    async def _list(self, visit: Visit, *, problem: str = "") -> Answer:
+        """Returns the list with the form for a new key; `problem`: the reason why a form that was sent has made none."""
         keys = await self._parts.keys.list()
         first, last = last_days(_DAYS)
         totals = {each.key_id: _total(each) for each in await self._parts.figures.keys(first, last, None)}
@@ -94,6 +95,9 @@ class _Keys:
             limit_names=LIMIT_NAMES,
             bots=sorted(self._parts.settings.bots),
             roles=self._roles,
+            status=400 if problem else 200,
+            problem=problem,
+            form=visit.form,
             done=_DONE.get(visit.request.query.get("done", ""), ""),
         )
 
@@ -113,6 +117,18 @@ class _Keys:
         )
 
     async def _add(self, visit: Visit) -> Answer:
+        try:
+            key, secret = await self._added(visit)
+        except RequestError as error:
+            if visit.request.wants_json:
+                raise
+            return await self._list(visit, problem=str(error))
+        return self._renderer.page(
+            "keys/added.html", visit, {"key": self._shown(key), "secret": secret}, status=201, path=PATH
+        )
+
+    async def _added(self, visit: Visit) -> tuple[ApiKey, str]:
+        """Makes the key that a form describes, and returns it with its secret. Raises `RequestError`."""
         form = {name: value.strip() for name, value in visit.form.items()}
         name, role, bot = form.get("name", ""), form.get("role", "") or None, form.get("bot", "") or None
         bots = self._parts.settings.bots
@@ -126,10 +142,7 @@ class _Keys:
             )
         principal = Principal(id=name, role=role, bot=bot)
         limits = changed_limits({}, _limits_in(form))
-        key, secret = await self._parts.keys.add(name, principal, limits=limits)
-        return self._renderer.page(
-            "keys/added.html", visit, {"key": self._shown(key), "secret": secret}, status=201, path=PATH
-        )
+        return await self._parts.keys.add(name, principal, limits=limits)
 
     async def _limit(self, visit: Visit) -> Answer:
         key = await self._key(visit.part)

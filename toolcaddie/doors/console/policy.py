@@ -129,7 +129,7 @@ class _PolicyPages:
         return self._trial(visit, own)
 
     async def _try(self, visit: Visit) -> Answer:
-        text = visit.form.get("text", "").replace("\r\n", "\n")
+        text = visit.form.get("text", "")
         if len(text) > _LONGEST_TEXT:
             raise RequestError(
                 f"the rules are longer than {_LONGEST_TEXT:,} characters; `toolcaddie policy try FILE` takes them"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -18,6 +18,8 @@ HOME = "/console/"
 """The path of the console; everything of it is below."""
 
 _MOST_FIELDS = 50
+_LONGEST_QUERY = 2_000
+"""The largest number of bytes of the fields that an address in another address has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,15 @@ class Request:
     def query(self) -> Mapping[str, str]:
         """The fields after the `?` of the address. Raises `RequestError`."""
         return fields_of(self.query_string, thing="the address")
+
+    @property
+    def address(self) -> str:
+        """The address that shows this page again, with its fields; for a form, that of the page that it was on."""
+        if self.method == "POST":
+            page = self.path.rpartition("/")[0]
+            return quote(page) if page.startswith(HOME) else HOME
+        query = self.query_string.decode("latin-1") if len(self.query_string) <= _LONGEST_QUERY else ""
+        return f"{quote(self.path)}?{query}" if query else quote(self.path)
 
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)

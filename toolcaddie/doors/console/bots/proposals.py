@@ -51,7 +51,7 @@ def proposal_routes(desk: BotDesk) -> Sequence[PageRoute]:
         return desk.done(visit, "applied", "proposal", proposal=stored.id)
 
     async def reject(visit: Visit) -> Answer:
-        note = visit.form.get("note", "").replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+        note = visit.form.get("note", "").strip()[:LONGEST_NOTE]
         stored = await desk.proposals.reject(await find(visit), visit.person, note)
         return desk.done(visit, "rejected", "proposal", proposal=stored.id)
 

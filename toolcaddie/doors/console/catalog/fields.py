@@ -15,6 +15,7 @@ import msgspec
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema.encoding import shorten
 from toolcaddie.core.tool import JsonObject
+from toolcaddie.util.replacing import replace
 
 PREFIX = "arg."
 """The names of the fields of arguments begin with it."""
@@ -48,18 +49,21 @@ class Field:
     """True: a text of several lines."""
 
 
-def fields_of(schema: JsonObject, given: Mapping[str, Any] | None = None) -> Sequence[Field]:
+def fields_of(
+    schema: JsonObject, given: Mapping[str, Any] | None = None, form: Mapping[str, str] | None = None
+) -> Sequence[Field]:
     """Returns the fields for the parameters of a schema; none if it has too many, or none that are named. `given`: arguments that
-    are in the form at first."""
+    are in the form at first. `form`: a form that was sent, whose texts are in this one."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(properties) > MOST_FIELDS:
         return ()
     names = schema.get("required")
     required = names if isinstance(names, Sequence) and not isinstance(names, str) else ()
-    return [
+    fields = [
         _field(str(name), each if isinstance(each, Mapping) else {}, is_required=name in required, given=given or {})
         for name, each in properties.items()
     ]
+    return [replace(field, value=(form or {}).get(f"{PREFIX}{field.name}", field.value)) for field in fields]
 
 
 def _field(name: str, schema: JsonObject, *, is_required: bool, given: Mapping[str, Any]) -> Field:
@@ -111,7 +115,7 @@ def _is_long(schema: JsonObject) -> bool:
 
 def _text(value: Any, kind: Kind) -> str:
     """Returns the text of a field for a value."""
-    return value if kind == "text" and isinstance(value, str) else _json(value)
+    return value if kind in ("text", "number") and isinstance(value, str) else _json(value)
 
 
 def _json(value: Any) -> str:
@@ -124,7 +128,7 @@ def arguments_in(form: Mapping[str, str], schema: JsonObject) -> Mapping[str, An
         return _object(form[WHOLE])
     arguments: dict[str, Any] = {}
     for field in fields_of(schema):
-        text = form.get(f"{PREFIX}{field.name}", "").replace("\r\n", "\n")
+        text = form.get(f"{PREFIX}{field.name}", "")
         if text or (field.is_required and field.kind == "text"):
             arguments[field.name] = text if field.kind == "text" else _value(text, field)
     return arguments

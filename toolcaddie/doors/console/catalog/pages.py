@@ -22,7 +22,7 @@ from toolcaddie.doors.console.callers import PRESET_NAMES, Callers, preset_in
 from toolcaddie.doors.console.catalog.fields import PREFIX, WHOLE, arguments_in, fields_of
 from toolcaddie.doors.console.catalog.knowing import readable_view, sights_of, use_of
 from toolcaddie.doors.console.catalog.searching import found
-from toolcaddie.doors.console.catalog.tries import Tries
+from toolcaddie.doors.console.catalog.tries import Tries, Try
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.sections import PageRoute, Section
@@ -105,11 +105,15 @@ class _Catalog:
         )
 
     async def _show(self, visit: Visit) -> Answer:
-        query = visit.request.query
+        result = visit.request.query.get("result")
+        return await self._sheet(visit, await self._tries.find(visit.person, result) if result else None)
+
+    async def _sheet(self, visit: Visit, tried: Try | None, *, problem: str = "") -> Answer:
+        """Returns the page of a tool with the result of a call, or with a form that could not be read and the reason why."""
+        form = visit.form
         tool = await self._tool(visit)
         roles = sorted({*tool.roles, *self._roles})
         sights = sights_of(self._runtime, tool, visit.person, roles)
-        tried = await self._tries.find(visit.person, query["result"]) if query.get("result") else None
         if tried is not None and tried.tool != tool.name:
             tried = None
         definition = wire_definition(tool)
@@ -123,14 +127,17 @@ class _Catalog:
                 "use": await use_of(self._log, tool.name, visit.tenant),
                 "result": tried,
             },
+            status=400 if problem else 200,
+            problem=problem,
             parameters=parameter_rows(tool.input_schema),
-            fields=fields_of(tool.input_schema, None if tried is None else tried.arguments),
+            fields=fields_of(tool.input_schema, None if tried is None else tried.arguments, form),
             prefix=PREFIX,
             whole=WHOLE,
             schema=_pretty(tool.input_schema),
             output_schema=_pretty(tool.output_schema) if tool.output_schema is not None else "",
             wire=_pretty(definition),
-            given=_pretty(tried.arguments) if tried is not None else "",
+            given=_pretty(tried.arguments) if tried is not None else form.get(WHOLE, ""),
+            tried_bot=tried.bot if tried is not None else form.get("bot", ""),
             may_try=visit.level in ("operator", "admin")
             and any(each.visible for each in sights if each.kind != "role"),
             list_path=PATH,
@@ -144,7 +151,13 @@ class _Catalog:
         bot = visit.form.get("bot", "")
         desk = self._desk(visit, await self._callers.caller_of(visit, bot))
         tool = desk.tool(visit.part)
-        made = await self._tries.make(desk, tool.name, arguments_in(visit.form, tool.input_schema), bot=bot)
+        try:
+            arguments = arguments_in(visit.form, tool.input_schema)
+        except RequestError as error:
+            if visit.request.wants_json:
+                raise
+            return await self._sheet(visit, None, problem=str(error))
+        made = await self._tries.make(desk, tool.name, arguments, bot=bot)
         return redirect(f"{_path_of(tool.name)}?result={made.id}#result")
 
     def _desk(self, visit: Visit, caller: Principal | None = None, preset: str = "") -> ToolDesk:

@@ -61,7 +61,8 @@ class _Pages:
             PageRoute(method="POST", path=f"{one}/cancel", handle=self._cancel),
         )
 
-    async def _list(self, visit: Visit) -> Answer:
+    async def _list(self, visit: Visit, *, problem: str = "") -> Answer:
+        """Returns the list with the form that begins an evaluation; `problem`: the reason why a form that was sent began none."""
         cursor = visit.request.query.get("after") or None
         evaluations, following = await self._evaluations.page(visit.person.tenant, cursor=cursor, limit=_SHOWN)
         data = {
@@ -87,9 +88,24 @@ class _Pages:
             rankers=RANKERS,
             most=MOST_REQUESTS,
             longest=LONGEST_LIST,
+            status=400 if problem else 200,
+            problem=problem,
+            form=visit.form,
         )
 
     async def _begin(self, visit: Visit) -> Answer:
+        try:
+            measurement = await self._measurement(visit)
+        except RequestError as error:
+            if visit.request.wants_json:
+                raise
+            return await self._list(visit, problem=str(error))
+        tenant = visit.person.tenant
+        evaluation = await self._evaluations.begin(measurement, by=f"{tenant}/{visit.person.id}", tenant=tenant)
+        return redirect(f"{PATH}/{evaluation.id}")
+
+    async def _measurement(self, visit: Visit) -> Measurement:
+        """Returns the measurement that a form describes. Raises `RequestError`."""
         form, settings = visit.form, self._parts.settings
         requests = await aside(requests_of, form)
         if requests is None and is_in_memory(settings.database_url):
@@ -99,7 +115,7 @@ class _Pages:
                 param="source",
             )
         catalog = self._parts.runtime.source.snapshot()
-        measurement = Measurement(
+        return Measurement(
             configurations=configurations_of(form, settings),
             tools=catalog.tools,
             categories=catalog.categories,
@@ -108,9 +124,6 @@ class _Pages:
             most=MOST_REQUESTS,
             runs=MOST_RUNS,
         )
-        tenant = visit.person.tenant
-        evaluation = await self._evaluations.begin(measurement, by=f"{tenant}/{visit.person.id}", tenant=tenant)
-        return redirect(f"{PATH}/{evaluation.id}")
 
     async def _show(self, visit: Visit) -> Answer:
         evaluation = await self._evaluations.get(visit.person.tenant, visit.part)

@@ -195,7 +195,7 @@ async def _encoded(path: str, pieces: AsyncIterator[Piece]) -> AsyncGenerator[by
 
 
 def _message(visit: Visit) -> str:
-    message = visit.form.get("message", "").replace("\r\n", "\n").strip()
+    message = visit.form.get("message", "").strip()
     if not message:
         raise RequestError("write a message", param="message")
     if len(message) > LONGEST_MESSAGE:

@@ -34,6 +34,8 @@ _NAMES = 40
 """The largest number of names of tools that are shown."""
 _LONGEST = 4_000
 _LONGEST_ANSWER = 200_000
+_REFUSED = "It was refused before anything ran, and the model was told why."
+"""The text of a call that has no event of its own: its name is unknown, an argument is wrong, or a limit is reached."""
 
 
 class Telling:
@@ -43,9 +45,16 @@ class Telling:
         self.turn = replace(turn, status="running", error="", approvals=())
         self._steps: dict[str, Step] = {step.id: step for step in turn.steps}
         self._text = ""
+        self._asked_for: list[ToolCall] = []
+        """The calls of the last answer of the model of which no event was heard yet."""
 
     def take(self, event: RunEvent) -> Iterator[Piece]:
         """Changes the state, and yields what a browser is told."""
+        if isinstance(event, ModelAsked | RunFinished | RunFailed):
+            yield from [self._step(call, "failed", _REFUSED) for call in self._asked_for]
+            self._asked_for = []
+        elif isinstance(event, CallDecided | MetaCalled | CallFinished):
+            self._asked_for = [call for call in self._asked_for if not _is_same(call, event.call)]
         match event:
             case RunStarted() | RunResumed():
                 self._change(run=event.run_id)
@@ -62,6 +71,7 @@ class Telling:
                 self._text += event.text
                 yield {"kind": "text", "text": visible(event.text)}
             case ModelAnswered():
+                self._asked_for = list(event.calls)
                 if event.model:
                     self._change(model=event.model)
             case CallProgressed():
@@ -130,3 +140,8 @@ class Telling:
 
 def _outcome(result: ToolResult) -> Outcome:
     return "failed" if result.is_error else "done"
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    """Returns True for two records of one call. The engine gives a call a new id if an earlier one has it."""
+    return call.id == other.id or (call.name, call.arguments) == (other.name, other.arguments)

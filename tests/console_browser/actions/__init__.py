@@ -1,0 +1,1 @@
+"""The tests share a server and a browser, which end with this package."""
