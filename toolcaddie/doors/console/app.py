@@ -93,11 +93,6 @@ class Console:
         ]
         """All pages and targets of forms, each with its section."""
 
-    @property
-    def routes(self) -> Sequence[tuple[Section, PageRoute]]:
-        """All pages and forms, in the order in which they are looked for."""
-        return self._routes
-
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         request: Request = Request.of(scope)
         visit = Visit(request=request, token=token_of(SESSION.read(request)), language=language_of(request))
