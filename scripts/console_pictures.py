@@ -179,6 +179,7 @@ def _take_pictures(program: str, url: str, key: str) -> None:
         page.close()
         with signed_in(browser, url, key) as context:
             page = context.new_page()
+            _use(page)
             page.goto(HOME)
             sections = list(dict.fromkeys(each.partition("?")[0] for each in _navigation(page)))
             for section in sections:
@@ -186,6 +187,17 @@ def _take_pictures(program: str, url: str, key: str) -> None:
                 _pictures(page, section, name)
                 if inner := _first_inside(page, section, sections):
                     _pictures(page, inner, f"{name}-one")
+
+
+def _use(page: Page) -> None:
+    """Has a conversation in the playground, and begins an evaluation on the trail."""
+    page.goto(f"{HOME}playground")
+    page.get_by_label("Message").fill(REQUESTS[-1][1])
+    page.get_by_role("button", name="Send").click()
+    page.locator(".answer").filter(has_text="practice model").wait_for()
+    page.goto(f"{HOME}evaluation")
+    page.get_by_role("button", name="Begin").click()
+    page.locator("table.list").first.wait_for()
 
 
 def _navigation(page: Page) -> list[str]:
