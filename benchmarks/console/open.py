@@ -18,13 +18,14 @@ import uvloop
 from msgspec import Struct
 
 from benchmarks import servers
+from benchmarks.console.page_views import sign_in
 from benchmarks.gateway import Case, Effort, request_bodies
 from benchmarks.load import Load, Measured
 from benchmarks.servers import Server
 
 GOAL = 1.03
 CLOSED, OPEN = "closed", "open"
-FULL = Effort(repetitions=25, requests=2_000, seconds=2.0)
+FULL = Effort(repetitions=15, requests=4_000, seconds=1.5)
 QUICK = Effort(repetitions=5, requests=500, seconds=1.0)
 
 CASES = tuple(
@@ -65,9 +66,13 @@ async def _measured(running: Mapping[str, Server], effort: Effort) -> list[Row]:
 @contextlib.asynccontextmanager
 async def _console(server: Server) -> AsyncIterator[None]:
     """Has the console of a server open."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as web:
-        home = server.base_url.removesuffix("/v1") + "/console"
-        tasks = [asyncio.create_task(each) for each in (_follow(web, home), _visit(web, home))]
+    async with aiohttp.ClientSession(
+        base_url=server.base_url.removesuffix("/v1"),
+        cookie_jar=aiohttp.CookieJar(unsafe=True),
+        timeout=aiohttp.ClientTimeout(total=None),
+    ) as web:
+        await sign_in(web, "")
+        tasks = [asyncio.create_task(each) for each in (_follow(web), _visit(web))]
         try:
             yield
         finally:
@@ -78,18 +83,22 @@ async def _console(server: Server) -> AsyncIterator[None]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _follow(web: aiohttp.ClientSession, home: str) -> None:
+async def _follow(web: aiohttp.ClientSession) -> None:
+    """Opens the list of runs and follows it, as the script of the page does."""
     while True:
-        async with web.get(f"{home}/runs/live?after=0") as answer:
+        async with web.get("/console/runs", headers={"accept": "application/json"}) as answer:
             answer.raise_for_status()
+            last = (await answer.json())["last"]
+        async with web.get(f"/console/runs/live?after={last}") as answer:
+            assert answer.content_type == "text/event-stream", answer.content_type
             async for _ in answer.content.iter_any():
                 pass
 
 
-async def _visit(web: aiohttp.ClientSession, home: str) -> None:
+async def _visit(web: aiohttp.ClientSession) -> None:
     while True:
-        async with web.get(f"{home}/overview", headers={"accept": "text/html"}) as answer:
-            answer.raise_for_status()
+        async with web.get("/console/overview") as answer:
+            assert answer.url.path == "/console/overview", answer.url
             await answer.read()
         await asyncio.sleep(_LOADED_AGAIN)
 

@@ -61,7 +61,7 @@ class Views(Struct, frozen=True, kw_only=True):
 async def measured(url: str, key: str, paths: Sequence[str], process: psutil.Process, views: int) -> Views:
     """Opens pages, and measures the process of the server."""
     async with aiohttp.ClientSession(base_url=url, cookie_jar=aiohttp.CookieJar(unsafe=True)) as web:
-        await _sign_in(web, key)
+        await sign_in(web, key)
         for path in itertools.chain.from_iterable(itertools.repeat(paths, _WARM)):
             await _seconds(web, path)
         before = process.memory_info().rss
@@ -78,7 +78,7 @@ async def measured(url: str, key: str, paths: Sequence[str], process: psutil.Pro
     )
 
 
-async def _sign_in(web: aiohttp.ClientSession, key: str) -> None:
+async def sign_in(web: aiohttp.ClientSession, key: str) -> None:
     """Signs in by the form."""
     async with web.get(_SIGN_IN) as answer:
         tree, origin = LexborHTMLParser(await answer.text()), f"{answer.url.scheme}://{answer.url.authority}"
