@@ -70,7 +70,7 @@ def test_several_questions_are_answered_at_once_and_the_others_stay(people: Any,
     question(page, notes[2]).get_by_label("Choose this question").check()
     page.get_by_role("button", name="Refuse").click()
     expect(page.get_by_role("status")).to_contain_text("Refused.")
-    page.get_by_role("navigation", name="State").get_by_role("link", name="Approved").click()
+    page.get_by_role("navigation", name="State").get_by_role("link", name="Approved", exact=True).click()
     expect(question(page, notes[1])).to_contain_text("answered by otto")
 
 

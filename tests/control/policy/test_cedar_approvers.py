@@ -16,6 +16,7 @@ from toolcaddie.ports import Policy
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.util.replacing import replace
 
 pytestmark = pytest.mark.anyio
 
@@ -110,6 +111,15 @@ async def test_a_policy_that_has_judged_one_answer_judges_the_next_by_itself() -
         assert await refusal(policy, MIA, asker=other) == ""
     amounts = CedarPolicy(text=BIG)
     assert [await refusal(amounts, LEO, amount) == "" for amount in (100, 500, 50)] == [True, False, True]
+
+
+async def test_arguments_that_no_rule_looks_at_decide_about_no_other_question() -> None:
+    policy = CedarPolicy()
+    _, approval = await question(policy)
+    unreadable = replace(approval, arguments={"amount": "\ud800"}, effects=("\ud800",))  # no JSON text for Cedar
+    assert policy.approver_decision(unreadable, MIA).verdict == "allow"
+    assert policy.approver_decision(approval, MIA).verdict == "allow"
+    assert CedarPolicy(text=BIG).approver_decision(unreadable, MIA).verdict == "deny"
 
 
 async def test_without_the_shipped_rules_nobody_approves_until_a_rule_permits_it() -> None:

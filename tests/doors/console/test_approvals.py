@@ -61,6 +61,23 @@ async def test_a_person_reads_the_exact_arguments_and_approves_with_a_reason(
         assert "agreed by phone" in page.text
 
 
+async def test_the_page_of_the_run_says_who_allowed_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with asked(tmp_path, monkeypatch, 7) as (server, (question,)), browser(server) as ada:
+        page = await ada.signs_in(ADMIN, then=f"/console/runs/{question.run_id}")
+        assert "It waits for an answer" in page.text
+        page = await ada.opens(f"{PATH}/{question.id}")
+        await ada.sends(page, "answer", verdict="approve", reason="agreed by phone")
+        page = await ada.opens(f"/console/runs/{question.run_id}")
+        assert "It was answered, and goes on when it is resumed" in page.text
+        assert "It waits for an answer" not in page.text
+        await server.parts.runtime.resume(question.run_id, principal=ANN)
+        page = await ada.opens(f"/console/runs/{question.run_id}")
+        (row,) = page.tree.css("#calls ~ .scroll tbody tr")
+        assert row.text(separator=" ").count("Approved · ada · agreed by phone") == 1
+        page = await ada.opens(f"{PATH}?status=used")
+        assert "delete_client Approved and used" in page.text
+
+
 @pytest.mark.parametrize(("verdict", "status"), [("approve", "approved"), ("refuse", "refused")])
 async def test_several_questions_are_answered_at_once_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str, status: str

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.doors.authoring import BOSS, changed_by_hand, reviewing, written
 from tests.doors.console.browser import HOME, Page, browser
 from toolcaddie.core.control import Principal
+from toolcaddie.doors.console.rendering import Renderer
+from toolcaddie.doors.console.requests import Request, Visit
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +133,17 @@ async def test_characters_that_nobody_sees_are_spelled_out_and_marked(tmp_path: 
         assert not set(hidden) & set(page.html)
         marks = [mark.text() for mark in page.tree.css(".source .hidden-character")]
         assert marks == [r"\u202e\u2066\u200b\u3164\xad\x1b\ufeff\U000e0041\xa0\u2028"]
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "100 %(name)s %d %", "<b>\u202e"])
+def test_a_text_that_is_to_be_translated_but_comes_from_elsewhere_stays_a_text(text: str) -> None:
+    visit = Visit(request=Request.of({"method": "GET", "path": "/console/x", "headers": []}), token="", language="es")
+    answer = Renderer().page("error.html", visit, heading=text, message="m", back="/console/")
+    assert isinstance(answer.body, bytes)
+    tree = LexborHTMLParser(answer.body.decode())
+    (heading,) = tree.css("h1")
+    assert heading.text().strip() == text.replace("\u202e", r"\u202e")
+    assert not heading.css("script, b")
 
 
 async def test_no_page_may_run_load_or_be_framed(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from toolcaddie.core.key_limits import LIMIT_NAMES
 from toolcaddie.doors.asked import STATES
 from toolcaddie.doors.console import app, approvals, authored, keys
 from toolcaddie.doors.console.languages import NAMES
+from toolcaddie.doors.console.runs.stages import STAGES
 
 FOLDER = Path(str(files("toolcaddie.doors.console")))
 TEMPLATES = sorted((FOLDER / "templates").rglob("*.html"))
@@ -52,6 +53,7 @@ def test_titles_states_and_what_pages_say_after_an_act_have_translations() -> No
     texts = [
         *app._HEADINGS.values(),
         *STATES,
+        *STAGES.values(),
         *(text for part in (keys, approvals, authored) for text in part._DONE.values()),
     ]
     wanted = [

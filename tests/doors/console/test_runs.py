@@ -84,8 +84,16 @@ async def test_a_run_shows_what_it_did_and_why_each_tool_was_in_or_out(tmp_path:
         ]
         rows = {row.css("th")[0].text(): row.text(separator=" ") for row in page.tree.css("#tools ~ .scroll tbody tr")}
         assert " in " in rows["freeze_membership"]
+        (explain,) = [form for form in page.tree.css("form") if form.css("#tool")]
+        # The answer is far below the top of the page.
+        assert explain.attributes["action"] == f"{RUNS}/{run_id}#tools"
         page = await vera.opens(f"{RUNS}/{run_id}?tool=no_such_tool")
         assert "no_such_tool : out, not listed" in page.text
+        data = {"name": "freeze_membership", "stage": "max_tools", "detail": "max_tools is 24", "score": 0.1}
+        started(server, "run_limited")
+        append(server, "run_limited", ("tools_selected", {"tools": [], "dropped": [data]}), seq=2)
+        page = await vera.opens(f"{RUNS}/run_limited?tool=freeze_membership")
+        assert "Other tools have higher scores, and the number of tools is limited." in page.text
 
 
 async def test_the_same_data_is_json_for_a_program(tmp_path: Path) -> None:
@@ -190,6 +198,8 @@ async def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
         }
         end = {"status": "completed", "text": HOSTILE, "calls": 1, "rounds": 1, "seconds": 1.0}
         facts = [("tools_selected", selection), ("call_intended", one), ("call_unknown", {**one, "reason": HOSTILE})]
+        answers = [{**one, "approval": each, "status": each, "by": HOSTILE} for each in ("approved", HOSTILE)]
+        facts += [("approval_closed", {**answer, "reason": HOSTILE}) for answer in answers]
         append(server, "run_a", *facts, ("run_finished", end), seq=2)
         await vera.signs_in(VIEWER, then=RUNS)
         for path in (

@@ -167,6 +167,9 @@ async def test_signing_in_leads_to_no_other_site(tmp_path: Path) -> None:
                 "/console//evil",
                 "/v1/models",
                 "/console/x\n",
+                "/console/../v1/models",
+                "/console/x/%2E./../v1/models",
+                "/console/%2e%2e/v1/models?x=1",
             ),
             "",
         ):

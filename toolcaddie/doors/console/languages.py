@@ -31,6 +31,11 @@ class Languages:
             for name in NAMES
             if name != _ENGLISH
         }
+        self._known = frozenset(english for texts in self._texts.values() for english in texts)
+
+    def knows(self, english: str) -> bool:
+        """Returns True for a text of the console itself."""
+        return english in self._known
 
     def text(self, language: str, english: str) -> str:
         """Returns a text in a language; in English if there is no translation."""

@@ -51,6 +51,10 @@ class Renderer:
 
         @pass_context
         def gettext(context: Context, english: str) -> str:
+            """Returns what jinja2 takes for markup with places for values. A text that the console does not have itself, such as
+            a state in a stored row, stays as it is."""
+            if not words.knows(english):
+                return _code(english).replace("%", "%%")
             return words.text(context["visit"].language, english)
 
         @pass_context

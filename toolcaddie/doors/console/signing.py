@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -121,5 +122,6 @@ class _Signing:
 
 def _target(path: str) -> str:
     """Returns the page to show after signing in: one of the console, never of another site."""
-    is_own = path.startswith(HOME) and path.isascii() and path.isprintable() and "\\" not in path and "//" not in path
+    is_plain = path.isascii() and path.isprintable() and "\\" not in path and "//" not in path
+    is_own = path.startswith(HOME) and is_plain and ".." not in unquote(path.partition("?")[0]).split("/")
     return path if is_own and not path.startswith((SIGN_IN, _SIGN_OUT, _LANGUAGE)) else HOME

@@ -46,6 +46,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -256,7 +257,8 @@ class CedarPolicy:
         key = (rules is self._naming, _pair_key(person, tool), approval.principal, taint)
         outcome = self._approvers.get(key)
         if outcome is None:
-            outcome = self._judged_answer(rules, approval, tool, person)
+            # Without what the rules do not look at, so that nothing in one call can decide about the others.
+            outcome = self._judged_answer(rules, replace(approval, arguments={}, effects=()), tool, person)
             self._approvers.put(key, outcome)
         return outcome
 

@@ -20,6 +20,7 @@ from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.runs.again import chosen_again
 from toolcaddie.doors.console.runs.filters import STATUSES, Filter
 from toolcaddie.doors.console.runs.sheet import event_rows, selection_of, sheet_of, verdict_of
+from toolcaddie.doors.console.runs.stages import STAGES
 from toolcaddie.doors.console.runs.waterfall import MOST, duration, waterfall
 from toolcaddie.doors.console.sections import PageRoute, Section
 from toolcaddie.runtime import Runtime
@@ -138,6 +139,7 @@ class _Runs:
             same_person=f"{PATH}?{urlencode({'principal': run.principal})}",
             done=query.get("done", ""),
             asked_tool=query.get("tool", ""),
+            stages=STAGES,
             last_seq=events[:_EVENTS][-1].seq if events else 0,
         )
 

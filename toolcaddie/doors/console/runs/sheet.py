@@ -23,6 +23,9 @@ _NANO = 1_000_000_000
 _UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
 """Errors that a row can raise whose form is not that of this version."""
 
+_ANSWERS = ("approved", "refused", "expired")
+"""How a question can end."""
+
 Data = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -36,6 +39,7 @@ def sheet_of(events: Sequence[EventRecord], *, prices_of: Callable[[str], Prices
         "start": start,
         "spans": spans_of(events),
         "calls": _read(lambda: list(calls_of(events)), list[CallSummary]()),
+        "decided_by": _read(lambda: _answers_of_people(events), dict[str, list[Data]]()),
         "answers": answers,
         "cost": sum(costs) if costs and None not in costs else None,
         "delivery": _delivery(events),
@@ -87,6 +91,17 @@ def event_rows(events: Sequence[EventRecord]) -> Sequence[Data]:
 
 def _sentence(event: EventRecord) -> str:
     return _read(lambda: sentence_of(event), "")
+
+
+def _answers_of_people(events: Sequence[EventRecord]) -> dict[str, list[Data]]:
+    """Returns what people answered to the questions about calls, by the ids of the calls; of each question the last answer."""
+    answers: dict[str, dict[str, Data]] = {}
+    for event in events:
+        if event.kind in ("approval_closed", "approval_applied") and event.data.get("status") in _ANSWERS:
+            names = ("approval", "status", "by", "reason")
+            answer = {name: str(event.data.get(name) or "") for name in names}
+            answers.setdefault(str(event.data["id"]), {})[answer["approval"]] = answer
+    return {call_id: list(each.values()) for call_id, each in answers.items()}
 
 
 def _answer(data: Data, prices_of: Callable[[str], Prices | None]) -> dict[str, Any]:
