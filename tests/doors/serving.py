@@ -24,7 +24,8 @@ from toolcaddie.ports import Provider
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
-from toolcaddie.storage.database import BUSY_SECONDS, Database
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.engines import BUSY_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine as SqlEngine
@@ -26,6 +25,7 @@ from sqlalchemy import create_engine, event, make_url
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.jobs.installed import PACKAGE, REMEDY
+from toolcaddie.jobs.unfinished import UNFINISHED, schema_of, work_file
 
 _APPLICATION = "toolcaddie"
 _VERSION = "1"
@@ -38,7 +38,6 @@ _THREADS = 8
 _CONNECTIONS = 20
 _BUSY_SECONDS = 5.0
 _SQLITE_WAIT_MILLISECONDS = 30_000
-_UNFINISHED = ("ENQUEUED", "DELAYED", "PENDING")
 _AT_ONCE = 500
 
 Begin = Callable[[str, str, bytes], Future[bytes]]
@@ -140,7 +139,7 @@ class Engine:
         if not found:
             return Ending(problem="was never put, or is forgotten")
         status, output = found[0].status, found[0].output
-        if status in _UNFINISHED:
+        if status in UNFINISHED:
             return None
         if status != "SUCCESS":
             return Ending(problem="was cancelled" if status == "CANCELLED" else f"was given up ({status})")
@@ -154,7 +153,7 @@ class Engine:
         for start in range(0, len(work_ids), _AT_ONCE):
             ids = list(work_ids[start : start + _AT_ONCE])
             found = self._client.list_workflows(workflow_ids=ids, load_input=False, load_output=False)
-            over += [each.workflow_id for each in found if each.status not in _UNFINISHED]
+            over += [each.workflow_id for each in found if each.status not in UNFINISHED]
         return over
 
     def cancel(self, work_ids: Sequence[str]) -> None:
@@ -186,14 +185,12 @@ def _places(database_url: str) -> tuple[str, str]:
     """Returns the URL of DBOS's tables and their schema. Makes the file of SQLite."""
     url = make_url(database_url)
     if url.get_backend_name() == "postgresql":
-        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False), _schema(
-            str(url.query.get("options", ""))
-        )
+        return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False), schema_of(url)
     if url.database in (None, "", ":memory:"):
         raise ConfigError(
             "database_url: durable work needs a database on disk, such as sqlite:///data/toolcaddie.sqlite"
         )
-    path = Path(f"{str(url.database).removesuffix('.sqlite')}.work.sqlite")
+    path = work_file(url)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # its texts are what people wrote
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS)
@@ -217,12 +214,6 @@ def _sql_engine(url: str) -> SqlEngine:
         connection.execute("PRAGMA foreign_keys = ON")
 
     return engine
-
-
-def _schema(options: str) -> str:
-    """Returns the name of DBOS's schema beside that of our tables, which the options of a connection may name."""
-    _, _, own = options.partition("search_path=")
-    return f"{own.split(',')[0].split()[0]}_dbos" if own else "dbos"
 
 
 def _imported() -> Any:

@@ -1,4 +1,4 @@
-"""`toolcaddie db`: shows the contents of the database, and removes old runs and sessions of bots."""
+"""`toolcaddie db`: shows the contents of the database, removes old runs and sessions of bots, and copies the database."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from typing import TypeVar
 
 import click
 
+from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.build import existing_or_empty
 from toolcaddie.app.settings import age_seconds
 from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
+from toolcaddie.doors.cli.progress import progress
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.texts import counted, local_time
+from toolcaddie.jobs.scheduler import WORK as JOBS
+from toolcaddie.jobs.unfinished import unfinished_work
 from toolcaddie.personas import StoredChats
+from toolcaddie.storage.copying import copy_database
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.engines import BUSY_SECONDS, engine_of, parse_url
 from toolcaddie.storage.retention import Pruned, Statistics
 from toolcaddie.tools.team.pruning import old_session_chats, prune_sessions
 from toolcaddie.util.user import user_name
@@ -33,10 +40,11 @@ person waits for the end."""
     epilog="\b\nExamples:\n"
     "  toolcaddie db stats\n"
     "  toolcaddie db prune --older-than 90d --dry-run\n"
-    "  toolcaddie db prune --older-than 90d --shrink",
+    "  toolcaddie db prune --older-than 90d --shrink\n"
+    "  toolcaddie db copy sqlite:///old.sqlite postgresql://user@host/db",
 )
 def command() -> None:
-    """Show the size of the database, and remove old runs."""
+    """Show the size of the database, remove old runs, and copy it."""
 
 
 @command.command("stats", epilog="\b\nExample:\n  toolcaddie db stats --json")
@@ -106,6 +114,56 @@ def prune(
     )
     if sessions:
         echo(f"{verb} {counted(sessions, 'chat')} of sessions between bots")
+
+
+@command.command(
+    "copy",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie db copy sqlite:///old.sqlite postgresql://user@host/db\n"
+    "  toolcaddie db copy postgresql://user@host/db sqlite:///new.sqlite --json",
+)
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--leave-work", is_flag=True, help="Copy although bots have work for each other that has not ended.")
+@json_option
+@click.pass_obj
+def copy(common: Common, source: str, target: str, leave_work: bool, as_json: bool) -> None:
+    """Copy the database at the URL FROM into the empty one at TO.
+
+    Copies all tables between SQLite and PostgreSQL, or between two
+    databases of a kind, and checks the trail in the copy. Stop all
+    processes that use FROM before. FROM is only read. A copy that fails
+    or is interrupted leaves TO empty.
+    """
+    settings = settings_of(common)
+    note_secrets(settings.audit)
+    if not leave_work:
+        _require_no_work(source)
+    with progress("copying the database") as report_progress:
+        result = copy_database(source, target, audit_key=audit_key(settings.audit), progress=report_progress)
+    rows, checked = sum(result.tables.values()), result.verification.checked
+    if as_json:
+        print_json({"tables": result.tables, "rows": rows, "seconds": round(result.seconds, 3), "verified": checked})
+        return
+    print_table(("table", "rows"), [(name, f"{number:,}") for name, number in result.tables.items()], right=("rows",))
+    checks = f"{counted(checked, 'row')} of the trail checked in the copy, no change"
+    echo(f"{counted(rows, 'row')} copied in {result.seconds:.1f} s; {checks}")
+
+
+def _require_no_work(source: str) -> None:
+    """Raises `CommandFailed` if bots have asked each other for work that has not ended: it is in the tables of the durable queue,
+    which are not copied. Jobs are put into the queue of the copy from their own rows."""
+    url = parse_url(source)
+    engine = engine_of(url, in_memory=False, busy=BUSY_SECONDS)
+    try:
+        pieces = sum(number for kind, number in unfinished_work(url, engine).items() if kind != JOBS)
+    finally:
+        engine.dispose()
+    if pieces:
+        raise CommandFailed(
+            f"FROM has {counted(pieces, 'piece')} of work of bots for each other that did not end, which a copy leaves behind; "
+            "start `toolcaddie serve` on it until the work is done, stop it and copy again, or copy with --leave-work"
+        )
 
 
 def _seconds(age: str) -> float:

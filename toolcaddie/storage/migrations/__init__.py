@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from alembic.migration import MigrationContext
@@ -14,6 +15,14 @@ VERSION_TABLE = "toolcaddie_schema"
 
 class NewerDatabaseError(Exception):
     """The schema was made by a newer version. The argument is its revision."""
+
+
+def revisions(connection: Connection) -> tuple[str | None, Sequence[str]]:
+    """Returns the revision of the schema of a database, None if it has none, and all revisions that this version knows, the
+    newest first. Changes nothing."""
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    script = ScriptDirectory(str(Path(__file__).parent))
+    return context.get_current_revision(), [step.revision for step in script.walk_revisions()]
 
 
 def upgrade(connection: Connection) -> bool:

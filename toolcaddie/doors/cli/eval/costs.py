@@ -20,9 +20,10 @@ from toolcaddie.core.capabilities import CAPABILITIES
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
+from toolcaddie.doors.cli.eval.parts import evaluated_catalog
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json, print_table
+from toolcaddie.doors.cli.progress import progress
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.texts import counted
 from toolcaddie.evaluation.simulation.billing import PriceRule

@@ -20,7 +20,6 @@ from toolcaddie.doors.cli.eval.parts import (
     finders,
     limit_option,
     log_of,
-    progress,
     read_hints,
     signals_choice,
     waiting,
@@ -28,6 +27,7 @@ from toolcaddie.doors.cli.eval.parts import (
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.progress import progress
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.texts import counted
 from toolcaddie.evaluation.assess import Assessed, assess

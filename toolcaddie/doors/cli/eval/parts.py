@@ -6,7 +6,7 @@ log is the recorded runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ import click
 import msgspec
 from msgspec.structs import replace
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from toolcaddie.app import measuring
 from toolcaddie.app.build import existing_or_empty
@@ -26,6 +25,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.presets import PRESETS, SIGNALS
 from toolcaddie.doors.cli.output import note
+from toolcaddie.doors.cli.progress import progress
 from toolcaddie.evaluation.datasets import read_tools
 from toolcaddie.evaluation.recorded import Log, read_log
 
@@ -127,17 +127,6 @@ async def log_of(settings: Settings, limit: int) -> Log:
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def progress(activity: str) -> Iterator[Callable[[int, int], None]]:
-    """Yields a function that draws a progress bar on stderr, if stderr is a terminal. Its parameters are the number of completed
-    steps and of all steps."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(activity, total=None)
-        yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
 
 @contextmanager
