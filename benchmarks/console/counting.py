@@ -1,4 +1,4 @@
-"""How long the console takes to count a trail that it has not counted yet: python -m benchmarks.console.counting FOLDER
+"""Time in which the console counts a trail that it has not counted yet: python -m benchmarks.console.counting FOLDER
 
 FOLDER is one that `database` has made. Its figures are removed first. The steps follow one another at once; a server
 rests 50 ms after each, so that requests have the database most of the time.

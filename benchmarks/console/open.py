@@ -1,4 +1,4 @@
-"""What an open console costs the gateway: python -m benchmarks.console.open [--quick]
+"""Cost of an open console for the gateway: python -m benchmarks.console.open [--quick]
 
 Two gateways over one upstream take turns, each with its trail in an SQLite file of its own. Over one of them a person has the
 console open: the live list of runs, and the overview, which is loaded again every few seconds. Figures are medians over the

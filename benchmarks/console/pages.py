@@ -1,4 +1,4 @@
-"""How long pages of the console take on a large database: python -m benchmarks.console.pages [--folder FOLDER] [--repetitions 40]
+"""Time of the console's pages on a large database: python -m benchmarks.console.pages [--folder FOLDER] [--repetitions 40]
 
 Opens every page of `addresses` one after another: first each once, in a process that has just started, then each many
 times. A page is served by the product's own application in this process, without a network. The goal is a 95th percentile below

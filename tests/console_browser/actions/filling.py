@@ -49,7 +49,7 @@ _KEY = PersonaKey(tenant="default", bot=BOT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What the tests must know of the database."""
+    """Facts about the database that the tests need."""
 
     keys: Mapping[str, str]
     """The API key of each person."""

@@ -1,4 +1,4 @@
-"""What those do who run the server: policy, keys, sources, and the trail."""
+"""Actions of those who run the server: policy, keys, sources, and the trail."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def fill(url: str) -> None:
 
 
 def answers(line: CommandLine, url: str) -> dict[str, Any]:
-    """What commands answer from a database."""
+    """Answers of commands from a database."""
     words = {
         "runs": ("trail",),
         "approvals": ("approvals", "list"),

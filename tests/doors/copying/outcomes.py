@@ -1,4 +1,4 @@
-"""What tests of copies do to a source, and see of a copy that fails."""
+"""Steps of the tests of copies: changes of a source, and the look at a copy that fails."""
 
 from __future__ import annotations
 

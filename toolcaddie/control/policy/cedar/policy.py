@@ -160,7 +160,7 @@ class CedarPolicy:
         self._approvers: Bounded[_Shape, Outcome] = Bounded(_MOST_ENTITIES)
         """Outcomes of these rules, if none looks at arguments or effects."""
         self._single: Bounded[_Shape, bool] = Bounded(_MOST_ENTITIES)
-        """Whether a principal sees a single tool."""
+        """True for a principal who sees a single tool."""
 
     @property
     def version(self) -> str:

@@ -33,7 +33,7 @@ class HintProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """What the newest runs suggest."""
+    """Suggestions from the newest runs."""
 
     runs: int
     with_calls: int

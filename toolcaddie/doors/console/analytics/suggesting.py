@@ -59,7 +59,7 @@ class Suggestion:
     number: int
     """The number on which it rests: arrays sent, calls, failed calls, searches."""
     of: int = 0
-    """What that is a part of: requests, or calls; 0: of nothing."""
+    """The whole of which that is a part: requests, or calls; 0: there is none."""
     file: str = ""
     lines: str = ""
     """Lines for the file; empty: there are none, or the reader may not change it."""

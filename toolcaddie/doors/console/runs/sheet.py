@@ -24,7 +24,7 @@ _UNREADABLE = (KeyError, TypeError, AttributeError, ValueError)
 """Errors that a row can raise whose form is not that of this version."""
 
 _ANSWERS = ("approved", "refused", "expired")
-"""How a question can end."""
+"""The ends of a question."""
 
 Data = Mapping[str, Any]
 T = TypeVar("T")
