@@ -46,7 +46,10 @@ console-pictures: $(VENV)/.dev  ## pictures of each page of the console, in docs
 	$(PIP) install --quiet --constraint constraints.txt --group browser
 	PYTHONPATH=. $(BIN)/python scripts/console_pictures.py
 
-docs: .venv-docs/.installed  ## the docs as a site, in build/site; a broken link is an error
+docs: $(VENV)/.dev .venv-docs/.installed  ## the docs as a site with new pictures, in build/site; a broken link is an error
+	sh packaging/browser.sh
+	$(PIP) install --quiet --constraint constraints.txt --group browser
+	PYTHONPATH=. $(BIN)/python scripts/console_pictures.py build/pictures
 	.venv-docs/bin/mkdocs build --quiet --strict
 
 lint: $(VENV)/.dev

@@ -1,6 +1,6 @@
 """Takes the pictures of the console for the docs: each page light, dark, and as on a telephone.
 
-    make console-pictures
+    make console-pictures        # into docs/pictures/console; `make docs` names another folder
 
 A server with the gym sample and the practice model gets some believable work first, through the parts of the product: requests of
 three people, copied to the days before, questions that wait, a bot with files, memory and jobs, a tool that it wrote, and API
@@ -100,19 +100,20 @@ COLOURS = 160
 """Number of colours of a picture: enough for text and flat areas, and half of the bytes."""
 
 
-def main() -> int:
+def main(target: Path = TARGET) -> int:
+    """Takes the pictures. What was in the folder `target` is removed."""
     program = shutil.which("chromium")
     if program is None:
         print("chromium is missing; sh packaging/browser.sh installs it", file=sys.stderr)
         return 1
     with TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, target = Path(name), target.resolve()
         (folder / "toolcaddie.toml").write_text(SETTINGS)
         os.chdir(folder)
         key = asyncio.run(_work(folder / "toolcaddie.toml"))
         os.environ["PYTHONPATH"] = str(ROOT)
         with toolcaddie_serve(folder) as url:
-            _take_pictures(program, url, key)
+            _take_pictures(program, url, key, target)
     return 0
 
 
@@ -170,12 +171,12 @@ async def _fill_bot(settings: Settings, parts: Assembled) -> None:
         await parts.database.jobs.add(desk.check(new), most=len(JOBS))
 
 
-def _take_pictures(program: str, url: str, key: str) -> None:
-    shutil.rmtree(TARGET, ignore_errors=True)
-    TARGET.mkdir(parents=True)
+def _take_pictures(program: str, url: str, key: str, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
     with opened(program) as browser:
         page = browser.new_page(base_url=url, locale="en")
-        _pictures(page, f"{HOME}sign-in", "sign-in")
+        _pictures(page, f"{HOME}sign-in", target / "sign-in")
         page.close()
         with signed_in(browser, url, key) as context:
             page = context.new_page()
@@ -184,9 +185,9 @@ def _take_pictures(program: str, url: str, key: str) -> None:
             sections = list(dict.fromkeys(each.partition("?")[0] for each in _navigation(page)))
             for section in sections:
                 name = section.removeprefix(HOME).strip("/").replace("/", "-") or "overview"
-                _pictures(page, section, name)
+                _pictures(page, section, target / name)
                 if inner := _first_inside(page, section, sections):
-                    _pictures(page, inner, f"{name}-one")
+                    _pictures(page, inner, target / f"{name}-one")
 
 
 def _use(page: Page) -> None:
@@ -211,15 +212,15 @@ def _first_inside(page: Page, section: str, sections: list[str]) -> str | None:
     return next((each for each in inside if each not in sections and not re.search(r"export|download", each)), None)
 
 
-def _pictures(page: Page, path: str, name: str) -> None:
+def _pictures(page: Page, path: str, place: Path) -> None:
     for look, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="dark" if look == "dark" else "light", reduced_motion="reduce")
         page.goto(path, wait_until="load")
         picture = Image.open(io.BytesIO(page.screenshot()))
         small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-        small.save(TARGET / f"{name}-{look}.png", optimize=True)
+        small.save(place.with_name(f"{place.name}-{look}.png"), optimize=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:2])))
