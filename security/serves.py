@@ -42,6 +42,8 @@ SETTLED_AFTER = 5.0
 """Seconds after a restart after which no run and no call of the killed server may be left open."""
 
 _START_SECONDS = 60.0
+_MOST = 4
+"""The server is killed at most so many times as often as was asked, if the clients have not made enough calls before."""
 _RETRIES = 400
 _ASKED_AGAIN = 0.3
 """Share of the answered requests that are sent once more with the same key."""
@@ -49,9 +51,12 @@ _KEY = "test-key"
 
 
 def killed(times: int, *, keys: bool, quick: bool, durable: bool = False, calls: int = 0) -> Sequence[Count | Goal]:
-    """Kills a server `times` times and returns the counts. `keys`: the clients send an idempotency key and repeat requests that
-    failed; without it they send each request once. `quick`: the database is checked only after the last kill. `durable`: the
-    server has the setting `durable = "answer"`. `calls`: the number of calls that must be made; 0: any."""
+    """Kills a server `times` times, or more often until enough calls were made, and returns the counts.
+
+    `keys`: the clients send an idempotency key and repeat requests that failed; without it they send each request once. `quick`:
+    the database is checked only after the last kill. `durable`: the server has the setting `durable = "answer"`. `calls`: the
+    number of calls that must be made; 0: any.
+    """
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the upstream's clients are killed all the time
     with tempfile.TemporaryDirectory(prefix="security-") as folder:
         return asyncio.run(_Siege(Path(folder), keys=keys, quick=quick, durable=durable, calls=calls).run(times))
@@ -92,9 +97,11 @@ class _Siege:
             try:
                 await self.start(upstream.base_url)
                 clients += [asyncio.create_task(self.client()) for _ in range(CLIENTS)]
-                for _ in range(times):
+                kills = 0
+                while kills < times or (kills < _MOST * times and not await asyncio.to_thread(self.has_calls)):
                     await self.wait_for_the_moment()
                     self.kill()
+                    kills += 1
                     await self.start(upstream.base_url)
                     upstream.requests.clear()
                 self.over = True
@@ -105,7 +112,11 @@ class _Siege:
                 for client in clients:
                     client.cancel()
                 await asyncio.to_thread(self.end)
-        return self.counts(times)
+        return self.counts(kills)
+
+    def has_calls(self) -> bool:
+        """Returns True if the clients have made enough calls: moments that are all short leave little time for them."""
+        return calls_made(self.book) >= self.calls
 
     async def wait_for_the_moment(self) -> None:
         """Waits a random time: often so short that the new server has not yet cleaned up after the last kill, otherwise until
