@@ -31,6 +31,8 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 1.0
 GRACE = 0.5
+ATTEMPTS = 3
+"""Calls of which one has to end in time: a machine that is busy holds one up, a server that can holds up each of them."""
 MOST_MEMORY = 64 * 1024 * 1024
 READABLE = {"nests JSON", "has only brackets", "has a million links", "imitates markers", "nests formatting"}
 """Pages that are odd, and read all the same where the machine is fast enough."""
@@ -81,11 +83,16 @@ async def fetched(port: int) -> tuple[float, Any]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_server_is_left_in_time_and_with_little_memory(name: str, ports: Mapping[str, int]) -> None:
-    with little_memory():
-        seconds, result = await fetched(ports[name])
-    assert seconds < TIMEOUT + GRACE
-    assert len(result.text) < 60_000
-    assert result.is_error or name in READABLE
+    durations = []
+    for _ in range(ATTEMPTS):
+        with little_memory():
+            seconds, result = await fetched(ports[name])
+        assert len(result.text) < 60_000
+        assert result.is_error or name in READABLE
+        durations.append(seconds)
+        if seconds < TIMEOUT + GRACE:
+            break
+    assert min(durations) < TIMEOUT + GRACE
 
 
 async def test_all_of_them_at_once_end_in_time_and_with_little_memory_and_hold_up_no_good_page(
