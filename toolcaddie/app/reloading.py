@@ -3,11 +3,12 @@ does so at the signal SIGHUP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from toolcaddie.app.entry_files import file_of, policy_files
 from toolcaddie.app.plugged import Entry, sources_of
 from toolcaddie.app.runtimes import policy_of
 from toolcaddie.app.settings import PartSettings, Settings
@@ -94,12 +95,11 @@ def _entries(settings: Settings) -> list[Entry]:
 
 def _policy_stamps(settings: Settings) -> tuple[PartSettings | None, Sequence[int]]:
     """Returns what the settings say of the policy, and when its files were changed."""
-    files = () if settings.policy is None else settings.policy.config.get("files", ())
-    return settings.policy, [_changed_at(str(file)) for file in files]
+    return settings.policy, [_changed_at(file) for file in policy_files(settings.policy)]
 
 
 def _stamp(entry: Entry) -> int:
-    return _changed_at(_file(entry))
+    return _changed_at(file_of(entry) or "\0")
 
 
 def _changed_at(file: str) -> int:
@@ -107,10 +107,3 @@ def _changed_at(file: str) -> int:
         return Path(file).stat().st_mtime_ns
     except (OSError, ValueError):
         return 0
-
-
-def _file(entry: Entry) -> str:
-    if isinstance(entry, PartSettings):
-        config: Mapping[str, object] = entry.config
-        return str(config.get("path") or config.get("document") or "\0")
-    return entry.removeprefix("openapi:")

@@ -26,6 +26,7 @@ from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeases
 from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
+from toolcaddie.storage.notices import Notices
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.run_lists import RunLists
@@ -57,6 +58,7 @@ class Database:
             database.leases       the processes that are alive
             database.jobs         jobs and their slots
             database.figures      sums over the trail, for the console
+            database.notices      news of changes that other processes made
 
     Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
 
@@ -112,6 +114,7 @@ class Database:
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
         self.meter = Meter(self._counter, self._reader, clock=clock)
         self.figures = Figures(self._counter, self._reader)
+        self.notices = Notices(self._writer, self._reader, self._engine)
 
     @property
     def place(self) -> str:
@@ -132,6 +135,7 @@ class Database:
     async def close(self) -> None:
         """Writes all queued rows, then disconnects. Raises `AuditError` if rows of the trail are lost."""
         try:
+            await self.notices.close()
             await self.meter.close()
             await self.events.close()
         finally:

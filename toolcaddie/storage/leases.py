@@ -171,7 +171,7 @@ class DatabaseLeases:
                 return number
             if self._durable:
                 self._lost()
-        row = {"beat": 0, "seconds": self._seconds, "label": _label(), "started": time.time()}
+        row = {"beat": 0, "seconds": self._seconds, "label": process_label(), "started": time.time()}
         self._number = connection.execute(_TAKE, row).scalar_one()
         return self._number
 
@@ -281,6 +281,6 @@ def _exists(connection: Connection, number: int) -> bool:
     return connection.execute(_EXISTS, {"n": number}).first() is not None
 
 
-def _label() -> str:
+def process_label() -> str:
     """Returns a text that lets people recognise this process."""
     return f"{socket.gethostname()[:200]} process {os.getpid()}"

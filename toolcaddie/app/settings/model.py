@@ -51,6 +51,11 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """0: any free port."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """Processes that serve requests behind the one port."""
+    follow: bool = False
+    """True: sources, policy and limits of keys are those that `toolcaddie settings push` shared through the database."""
+    drain: Annotated[float, Meta(ge=0, le=3_600)] = 0
+    """Seconds after SIGTERM in which the server still takes requests, and `/readyz` says that it is about to stop, so that a load
+    balancer sends no more."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -50,6 +50,10 @@ _COMMANDS = {
         "Show which parts of this machine the tools of the source host can use.",
     ),
     "bots": (f"{_PACKAGE}.bots", "List the bots of the settings, show one, and add one."),
+    "settings": (
+        f"{_PACKAGE}.settings",
+        "Share sources, policy and limits of keys with all servers on a database.",
+    ),
     "keys": (f"{_PACKAGE}.keys", "Create, limit, list and revoke API keys of the gateway."),
     "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
     "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),

@@ -10,12 +10,13 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, MutableSequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from toolcaddie.app.authoring import authorship_of, writes_tools
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.counting import counted
+from toolcaddie.app.following import followed
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import DEFAULT_FILE, MCPSettings, Settings
@@ -37,6 +39,7 @@ from toolcaddie.doors.channels.channels import Channels
 from toolcaddie.doors.channels.http import ChannelsDoor
 from toolcaddie.doors.channels.setup import channels_of
 from toolcaddie.doors.cli.accepting import Acceptor, Share
+from toolcaddie.doors.cli.draining import Draining
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.mcp.serve import check_mode, state_key_of
@@ -306,8 +309,9 @@ async def _serve(
             metrics=None if common is None else _joined_metrics(common.metrics),
         )
         stack.push_async_callback(app.close)
-        config.app = _until_cut(app, trusted=config.forwarded_allow_ips)
-        await stack.enter_async_context(_reloaded_at_hangup(parts, read, common))
+        draining = Draining()
+        config.app = _until_cut(app, draining, trusted=config.forwarded_allow_ips)
+        await stack.enter_async_context(followed(parts, read, reloaded=partial(_note_reload, common)))
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
@@ -318,46 +322,17 @@ async def _serve(
             started=lambda: announce(parts, _url(listener), needs_key=needs_key),
             stopping=door.end_streams,
             cutting=parts.runtime.begin_shutdown,
+            draining=draining.begin,
+            drain_seconds=settings.server.drain,
             share=share,
         )
         await server.serve(sockets=[listener] if share is None else [])
 
 
-@asynccontextmanager
-async def _reloaded_at_hangup(
-    parts: Assembled, read: Callable[[], Settings], common: _Common | None
-) -> AsyncIterator[None]:
-    """Reads the settings again at each SIGHUP, and changes sources and policy to theirs. A mistake is logged, and nothing
-    changes."""
-    hangup, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    async def follow() -> None:
-        while True:
-            await hangup.wait()
-            hangup.clear()
-            try:
-                changes = await parts.reload(await asyncio.to_thread(read))
-            except ToolcaddieError as error:
-                log.error("sources_not_reloaded", error=str(error))
-            else:
-                if common is not None:
-                    common.reloaded.value = 1
-                log.info(
-                    "sources_reloaded",
-                    added=list(changes.added),
-                    removed=list(changes.removed),
-                    replaced=list(changes.replaced),
-                    policy=changes.policy,
-                )
-
-    task = asyncio.create_task(follow())
-    loop.add_signal_handler(signal.SIGHUP, hangup.set)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGHUP)
-        task.cancel()
-        await asyncio.wait({task})
+def _note_reload(common: _Common | None) -> None:
+    """Notes for workers that start later that the settings file was read again."""
+    if common is not None:
+        common.reloaded.value = 1
 
 
 def _joined_metrics(folder: str) -> CollectorRegistry:
@@ -429,17 +404,18 @@ def _tokens(settings: MCPSettings) -> Tokens | None:
     return Tokens(settings, secret, operator_client)
 
 
-def _until_cut(app: App, *, trusted: list[str] | str) -> App:
-    """Returns an application that logs one line, instead of a traceback, for a request that is cancelled at shutdown. `trusted`:
-    the proxies whose headers name the client of a request, as uvicorn reads them."""
+def _until_cut(app: App, draining: Draining, *, trusted: list[str] | str) -> App:
+    """Returns an application that logs one line, instead of a traceback, for a request that is cancelled at shutdown. Before,
+    `draining` turns clients away. `trusted`: the proxies whose headers name the client of a request, as uvicorn reads them."""
     behind_proxy: Any = ProxyHeadersMiddleware(app, trusted_hosts=trusted)  # type: ignore[arg-type]
 
     async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if _is_forwarded(scope):
-                await behind_proxy(scope, receive, send)
+            to_answer = behind_proxy if _is_forwarded(scope) else app
+            if draining.has_begun:
+                await draining.answer(to_answer, scope, receive, send)
             else:
-                await app(scope, receive, send)
+                await to_answer(scope, receive, send)
         except asyncio.CancelledError:
             # Not raised again: this is the outermost frame of a request, and the server would log a traceback.
             log.warning("request_cut_at_shutdown", path=scope.get("path"))
@@ -459,7 +435,9 @@ def _no_app() -> None:
 
 class _Server(uvicorn.Server):
     """A server that calls `started` as soon as it listens, `stopping` when it stops, and `cutting` before it cancels requests. A
-    signal stops the server and not the process, so that the trail can still be written."""
+    signal stops the server and not the process, so that the trail can still be written.
+
+    The first SIGTERM calls `draining`, and stops the server `drain_seconds` later; another one stops it at once."""
 
     def __init__(
         self,
@@ -468,6 +446,8 @@ class _Server(uvicorn.Server):
         started: Callable[[], None],
         stopping: Callable[[], None],
         cutting: Callable[[], None],
+        draining: Callable[[], None],
+        drain_seconds: float,
         share: Share | None,
     ) -> None:
         """`share`: the listener that this process shares with other workers; None: uvicorn has one of its own."""
@@ -477,7 +457,20 @@ class _Server(uvicorn.Server):
         self._on_started = started
         self._on_stopping = stopping
         self._on_cutting = cutting
+        self._on_draining = draining
+        self._drain_seconds = drain_seconds
         self._cut_tasks: set[asyncio.Task[None]] = set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called by uvicorn for SIGTERM and SIGINT, between two steps of the loop."""
+        if sig != signal.SIGTERM or not self._drain_seconds:
+            super().handle_exit(sig, frame)
+            return
+        seconds, self._drain_seconds = self._drain_seconds, 0.0
+        self._on_draining()
+        log.info("draining", seconds=seconds)
+        loop = asyncio.get_running_loop()
+        loop.call_soon_threadsafe(loop.call_later, seconds, super().handle_exit, sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
