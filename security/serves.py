@@ -83,7 +83,7 @@ class _Siege:
         self.keys = keys
         self.longest = 3.0 if quick else SETTLED_AFTER + 3.0
         self.log = folder / "server.log"
-        self.port = _free_port()
+        self.port = free_port()
         self.server: subprocess.Popen[bytes] | None = None
         self.answers: Counter[str] = Counter()
         self.asked_again = 0
@@ -278,7 +278,8 @@ async def _is_there(session: aiohttp.ClientSession, port: int) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port of this machine that nothing uses now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
