@@ -1,9 +1,12 @@
-"""Two servers under load while everything is killed: python -m benchmarks.replicas.chaos [--minutes 30] [--rate 200] [--faults 0.01]
+"""Two servers under load while everything is killed: python -m benchmarks.replicas.chaos [--minutes 30] [--rate 200]
 
 Two servers of Toolcaddie on one PostgreSQL behind nginx, with the shipped settings. Clients send requests at a steady rate; one
 answer of the model in a hundred is a fault. PostgreSQL is killed every 5 to 20 seconds. Every 10 to 30 seconds one of the
-servers is killed, or stopped for longer than its lease and then continued. The exit code is 1 if a request was lost, a call ran twice,
-a server that had lost its lease caused an effect, or a client got an error while a server and the database were alive.
+servers is killed, or stopped for longer than its lease and then continued. The exit code is 1 if a request was lost, a call ran
+twice, a server that had lost its lease caused an effect, or a client got an error while a server and the database were alive.
+
+An answer 422 `outcome_unknown` is no error if the call that it names was really cut off: it is counted, and compared with the
+trail.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sqlalchemy import NullPool, create_engine, text
 
 from benchmarks.replicas.load import Asked, Attempt, Load
 from benchmarks.replicas.model import Model
@@ -32,6 +37,8 @@ _DATABASE_PAUSES = (5.0, 20.0)
 _SERVER_PAUSES = (10.0, 30.0)
 _STOP_SECONDS = (4.0, 9.0)
 """Longer than a lease, which is 3 seconds."""
+_UNKNOWN = "422 outcome_unknown"
+_HONEST = ("200", _UNKNOWN)
 _NOTICE_SECONDS = 2.0
 """Seconds after the database came back in which servers still report its loss."""
 
@@ -100,22 +107,24 @@ def _started(replica: Replica) -> None:
 async def run(minutes: float, rate: float, faults: float, seed: int) -> int:
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the upstream's clients are killed all the time
     model = Model(faults)
-    with tempfile.TemporaryDirectory(prefix="toolcaddie-chaos-") as folder:
-        with ScriptedUpstream(model, api_key="test-key") as upstream:
-            world = World(Path(folder), upstream.base_url)
-            try:
-                world.start()
-                chaos, load = Chaos(world, minutes, seed), Load(world.address, rate)
-                loading = asyncio.create_task(load.run())
-                reporting = asyncio.create_task(_report(load, chaos, world, upstream))
-                await chaos.run()
-                load.stop()
-                asked = await loading
-                reporting.cancel()
-                await asyncio.sleep(8)  # until runs that were cut off are settled
-                return _judged(asked, chaos, world, model)
-            finally:
-                world.end()
+    with (
+        tempfile.TemporaryDirectory(prefix="toolcaddie-chaos-") as folder,
+        ScriptedUpstream(model, api_key="test-key") as upstream,
+    ):
+        world = World(Path(folder), upstream.base_url)
+        try:
+            world.start()
+            chaos, load = Chaos(world, minutes, seed), Load(world.address, rate)
+            loading = asyncio.create_task(load.run())
+            reporting = asyncio.create_task(_report(load, chaos, world, upstream))
+            await chaos.run()
+            load.stop()
+            asked = await loading
+            reporting.cancel()
+            await asyncio.sleep(8)  # until runs that were cut off are settled
+            return _judged(asked, chaos, world, model)
+        finally:
+            world.end()
 
 
 async def _report(load: Load, chaos: Chaos, world: World, upstream: ScriptedUpstream) -> None:
@@ -134,22 +143,30 @@ async def _report(load: Load, chaos: Chaos, world: World, upstream: ScriptedUpst
 
 def _judged(asked: Sequence[Asked], chaos: Chaos, world: World, model: Model) -> int:
     """Prints what came of the requests. Returns 1 if something is wrong."""
-    entries = Counter(world.effects.read_text().split())
+    effects = [line.split() for line in world.effects.read_text().splitlines()]
+    entries = Counter(entry for entry, _ in effects)
+    unknown = _unknown_calls(world)
     outcomes = Counter(each.outcome for each in asked)
     refusals = Counter(
         attempt.outcome
         for each in asked
         for attempt in each.attempts
-        if attempt.outcome != "200" and not chaos.outages.excuse(attempt)
+        if attempt.outcome not in _HONEST and not chaos.outages.excuse(attempt)
     )
     written = {each.request for each in asked if each.kind == "write" and each.outcome == "200"}
     wrong = {
-        "requests without an answer": [each.request for each in asked if not _is_final(each)],
+        "requests without an answer": [each.request for each in asked if each.outcome not in _HONEST],
         "answers to another request": [
             each.request for each in asked if each.outcome == "200" and each.answer != f"done {each.request}:"
         ],
         "effects that are missing though the answer says done": sorted(written - set(entries)),
         "effects twice": [entry for entry, times in entries.items() if times > 1],
+        "effects of a server that had lost its lease": [
+            entry for entry, at in effects if entry in unknown and float(at) > unknown[entry]
+        ],
+        "answers 422 although no call was cut off": [
+            each.request for each in asked if each.outcome == _UNKNOWN and each.request not in unknown
+        ],
         "errors while a server and the database lived": list(refusals.elements()),
     }
     seconds = sorted(each.seconds for each in asked)
@@ -165,8 +182,16 @@ def _judged(asked: Sequence[Asked], chaos: Chaos, world: World, model: Model) ->
     return int(any(wrong.values()))
 
 
-def _is_final(asked: Asked) -> bool:
-    return asked.outcome == "200" or asked.outcome == "422 outcome_unknown"
+def _unknown_calls(world: World) -> Mapping[str, float]:
+    """Returns the moments at which calls were recorded as unknown, by the entry that they write."""
+    with create_engine(world.postgres.url, poolclass=NullPool).connect() as connection:
+        rows = connection.execute(
+            text(
+                "select intended.data, min(unknown.at) from events intended join events unknown using (run_id) "
+                "where intended.kind = 'call_intended' and unknown.kind = 'call_unknown' group by intended.data"
+            )
+        ).all()
+    return {json.loads(json.loads(data)["arguments"])["entry"]: at for data, at in rows}
 
 
 def _chain(world: World) -> str:

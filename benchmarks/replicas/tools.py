@@ -1,8 +1,10 @@
-"""The tools of the servers under load. Each write appends a line to a file, so that effects can be counted."""
+"""The tools of the servers under load. Each write appends a line to a file, so that effects can be counted: the entry, and the
+moment in seconds since the epoch."""
 
 from __future__ import annotations
 
 import os
+import time
 
 from toolcaddie import tool
 
@@ -14,7 +16,7 @@ EFFECTS = "REPLICAS_EFFECTS"
 def write_entry(entry: str) -> str:
     """Write an entry into the book of entries."""
     with open(os.environ[EFFECTS], "ab", buffering=0) as book:
-        book.write(f"{entry}\n".encode())
+        book.write(f"{entry} {time.time()}\n".encode())
     return f"written: {entry}"
 
 

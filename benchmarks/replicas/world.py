@@ -1,4 +1,4 @@
-"""The machines of a test on one machine: PostgreSQL, two servers of Toolcaddie, and nginx with the shipped settings before them."""
+"""The world of a test: PostgreSQL, two servers of Toolcaddie, and nginx with the shipped settings before them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class World:
         if program is None:
             raise SystemExit("nginx is missing; install the package nginx-light, or run `make host-programs`")
         settings = _NGINX.read_text()
-        servers = [f"server 127.0.0.1:{replica.port} max_fails=1 fail_timeout=1s;" for replica in self.replicas]
+        servers = [f"server 127.0.0.1:{replica.port} max_fails=0;" for replica in self.replicas]
         lines = [line for line in settings.splitlines() if not line.strip().startswith("server ") or "{" in line]
         text = "\n".join(lines).replace("least_conn;", "least_conn;\n" + "\n".join(servers))
         text = text.replace("listen 8080;", f"listen {self.address.removeprefix('http://')};")

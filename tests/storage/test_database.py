@@ -33,7 +33,7 @@ WITHOUT_CHAIN = (
     "alter table api_keys drop column limits; drop table key_windows; drop table key_usage;"
     "drop table jobs; drop table job_slots;"
     "drop index runs_by_bot; drop index runs_by_principal; drop table run_tools; alter table runs drop column bot;"
-    "drop table figures; drop table figures_position; drop index runs_waiting;"
+    "drop table figures; drop table figures_position; drop index runs_waiting; drop table commit_marks;"
 )
 """Makes the database one of a version without a chain over the trail."""
 

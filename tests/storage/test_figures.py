@@ -211,6 +211,7 @@ async def test_a_database_of_an_older_version_is_counted_from_its_beginning(tmp_
             "drop index runs_waiting",
             "drop table figures",
             "drop table figures_position",
+            "drop table commit_marks",
             "update toolcaddie_schema set version_num = '0010'",
         ):
             connection.execute(text(statement))

@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, 
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.storage.engines import BUSY_SECONDS, engine_of, named_errors, path_of
 from toolcaddie.storage.migrations import revisions
-from toolcaddie.storage.tables import metadata, owners
+from toolcaddie.storage.tables import COPIED, owners
 
 _GLANCE = 0.05
 """Seconds between two looks at the beats of the processes."""
@@ -99,10 +99,7 @@ def still_unused(connection: Connection, known: Owners, place: str) -> Owners:
 
 def counts(connection: Connection) -> Mapping[str, int]:
     """Returns the number of rows of each table."""
-    return {
-        table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
-        for table in metadata.sorted_tables
-    }
+    return {table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in COPIED}
 
 
 def state(connection: Connection) -> Any:
@@ -110,10 +107,7 @@ def state(connection: Connection) -> Any:
     them, in two transactions."""
     if connection.dialect.name == "sqlite":
         return connection.exec_driver_sql("PRAGMA data_version").scalar_one()
-    return [
-        tuple(connection.execute(select(func.count(), _VERSIONS).select_from(table)).one())
-        for table in metadata.sorted_tables
-    ]
+    return [tuple(connection.execute(select(func.count(), _VERSIONS).select_from(table)).one()) for table in COPIED]
 
 
 def _owners(connection: Connection) -> Owners:

@@ -17,10 +17,10 @@ from toolcaddie.storage.engines import (
     path_of,
 )
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
-from toolcaddie.storage.tables import figures_position, metadata, trail_head
+from toolcaddie.storage.tables import commit_marks, figures_position, metadata, trail_head
 
-_WITH_FIRST_ROW = (figures_position, trail_head)
-"""Tables that get a row when they are made."""
+_WITH_FIRST_ROW = (commit_marks, figures_position, trail_head)
+"""Tables that get a row when they are made, or from the process that opens the database."""
 _NUMBER_IN_SQLITE = text("SELECT seq FROM sqlite_sequence WHERE name = :of_table")
 _NUMBER_IN_POSTGRESQL = text("SELECT pg_sequence_last_value(pg_get_serial_sequence(:of_table, :of_column)::regclass)")
 

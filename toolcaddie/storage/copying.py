@@ -26,7 +26,7 @@ from toolcaddie.storage.copy_source import counts, require_schema, snapshot, sou
 from toolcaddie.storage.copy_target import require_empty, set_last_numbers, target_engine
 from toolcaddie.storage.engines import parse_url, path_of
 from toolcaddie.storage.seals import Sealer
-from toolcaddie.storage.tables import metadata
+from toolcaddie.storage.tables import COPIED
 from toolcaddie.storage.verification import Verification, verify
 
 _BATCH = 32
@@ -104,7 +104,7 @@ class _Steps:
 def _copy_tables(reading: Connection, writing: Connection, steps: _Steps) -> Mapping[str, int]:
     """Copies all rows, and returns their number by table. Raises `StorageError`."""
     copied = {}
-    for table in metadata.sorted_tables:
+    for table in COPIED:
         copied[table.name] = 0
         for batch in _copy_table(reading, writing, table):
             copied[table.name] += batch

@@ -126,7 +126,7 @@ class Journal:
 
     async def flush(self, run_id: str | None = None) -> None:
         """Waits until all queued rows are on disk. Raises `AuditError` if they cannot be written, or if the run `run_id` began
-        under a lost lease."""
+        under a lease that is lost, or may be: the process may have been stopped since its rows were written."""
         with self._changed:
             is_pending = bool(self._lines) or self._failure is not None
             write = self._schedule(urgent=True) if is_pending else None
@@ -135,7 +135,7 @@ class Journal:
                 await outcome(write)
             except StorageError as error:
                 raise _audit_error(error) from error
-        if run_id is not None and self._is_lost(run_id):
+        if run_id is not None and (self._is_lost(run_id) or not self._leases.is_fresh()):
             raise _audit_error(LeaseLostError())
 
     def withdraw(self, record: EventRecord) -> None:

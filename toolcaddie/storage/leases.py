@@ -100,14 +100,21 @@ class DatabaseLeases:
     `DatabaseStore` offers `own` and `holds` as `lease` and `holds` of `ports.Store`.
 
     `settle` ends the open runs of a dead owner. `seconds` is the length of the lease. `alone`: no other process can reach the
-    database, so no thread renews the lease or watches others.
+    database, so no thread renews the lease or watches others. `steady` returns seconds that never go back.
 
     `generation` counts the leases that this process has lost. Nothing may be written for a run that began under an earlier
     generation.
     """
 
     def __init__(
-        self, writer: Writer, reader: Reader, *, settle: Settle, seconds: float = LEASE_SECONDS, alone: bool = False
+        self,
+        writer: Writer,
+        reader: Reader,
+        *,
+        settle: Settle,
+        seconds: float = LEASE_SECONDS,
+        alone: bool = False,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self.generation = 0
         self._writer = writer
@@ -116,6 +123,11 @@ class DatabaseLeases:
         self._seconds = seconds
         self._interval = seconds / LOOKS
         self._alone = alone
+        self._steady = steady
+        self._beaten_at = 0.0
+        """The moment of the last beat that is on disk (steady)."""
+        self._beating_at: float | None = None
+        """The moment of a beat that is not on disk yet."""
         self._number: int | None = None
         self._durable = False
         """True once the row of `_number` is committed. Until then, a missing row only means that it was rolled back."""
@@ -143,6 +155,10 @@ class DatabaseLeases:
                 return beat is not None
         return True  # in all this time no process could write, so none has removed the owner
 
+    def is_fresh(self) -> bool:
+        """Returns False if this process was stopped for so long that another one may count it as dead since its last beat."""
+        return self._alone or self._steady() - self._beaten_at < self._seconds
+
     async def settle_dead(self) -> None:
         """Waits until each process with open runs has shown that it is alive, or counts as dead and its runs are settled.
 
@@ -168,9 +184,12 @@ class DatabaseLeases:
         number = self._number
         if number is not None:
             if _exists(connection, number):
+                if self._steady() - self._beaten_at > self._interval:
+                    self._beat(connection, number)
                 return number
             if self._durable:
                 self._lost()
+        self._beating_at = self._steady()
         row = {"beat": 0, "seconds": self._seconds, "label": process_label(), "started": time.time()}
         self._number = connection.execute(_TAKE, row).scalar_one()
         return self._number
@@ -185,6 +204,8 @@ class DatabaseLeases:
 
     def committed(self) -> None:
         """Notes that a transaction in which `check` passed is on disk. Runs in the writer's thread, before its next group."""
+        if self._beating_at is not None:
+            self._beaten_at, self._beating_at = self._beating_at, None
         if self._number is None or self._durable:
             return
         self._durable = True
@@ -240,8 +261,12 @@ class DatabaseLeases:
 
     def _renew(self, connection: Connection) -> Sequence[tuple[int, int, float]]:
         number = self.check(connection)
-        connection.execute(_BEAT, {"n": number})
+        self._beat(connection, number)
         return [(row.number, row.beat, row.seconds) for row in connection.execute(_BEATS) if row.number != number]
+
+    def _beat(self, connection: Connection, number: int) -> None:
+        self._beating_at = self._steady()
+        connection.execute(_BEAT, {"n": number})
 
     def _remove(self, connection: Connection, *, number: int, beat: int | None = None) -> bool:
         """Removes an owner and settles its open runs.

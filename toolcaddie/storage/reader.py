@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
+from toolcaddie.storage.patience import Transactions
 from toolcaddie.storage.writer import Writer, outcome
 
 _THREADS = 4
@@ -28,7 +29,8 @@ class Reader:
     """
 
     def __init__(self, engine: Engine, *, check: Callable[[], None], shared: Writer | None = None) -> None:
-        self._engine = engine
+        self._transactions = Transactions(engine, is_over=lambda: self._is_closed)
+        self._is_closed = False
         self._check = check
         self._shared = shared
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
@@ -42,6 +44,7 @@ class Reader:
         return await outcome(self._submit(lambda connection: read(_at_one_moment(connection))))
 
     def close(self) -> None:
+        self._is_closed = True
         self._threads.shutdown()
 
     def _submit(self, read: Callable[[Connection], T]) -> Future[T]:
@@ -56,9 +59,8 @@ class Reader:
     def _read(self, read: Callable[[Connection], T]) -> T:
         """Runs a query in a transaction of its own. Raises `StorageError`."""
         try:
-            with self._engine.begin() as connection:
-                result = read(connection)
-                self._check()
+            result = self._transactions.read(read)
+            self._check()
             return result
         except SQLAlchemyError as error:
             raise StorageError(f"the database cannot be read: {error}") from error

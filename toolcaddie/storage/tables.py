@@ -275,3 +275,15 @@ figures = Table(
 figures_position = Table(
     "figures_position", metadata, Column("position", BigInteger, primary_key=True, autoincrement=False)
 )
+
+# The number of the last commit of each writer, and the week of its first one, see `patience`.
+commit_marks = Table(
+    "commit_marks",
+    metadata,
+    Column("writer", String(32), primary_key=True),
+    Column("mark", BigInteger, nullable=False),
+    Column("week", Integer, nullable=False),
+)
+
+COPIED = tuple(table for table in metadata.sorted_tables if table is not commit_marks)
+"""The tables that a copy of a database has: all but what belongs to the processes of one."""

@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.files import FileGoneError
+from toolcaddie.storage.patience import Transactions
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class Writer:
     """
 
     def __init__(self, engine: Engine, *, check: Callable[[], None], linger: float = _LINGER) -> None:
-        self._engine = engine
+        self._transactions = Transactions(engine, is_over=lambda: self._state == "closed")
         self._check = check
         self._linger = linger
         self._queue: list[_Job[Any]] = []
@@ -62,7 +63,7 @@ class Writer:
         """Queues work. The future fails with the work's exception, or with `StorageError` if the database failed.
 
         Work that is not `urgent` may wait for more work. `last`: the work is done after the other work of its group. Work may
-        run several times: again by itself if other work of its group failed, and again after a deadlock.
+        run several times: again by itself if other work of its group failed, and again after a deadlock or a broken connection.
 
         Raises `StorageError` before `start` and after `close`.
         """
@@ -120,11 +121,15 @@ class Writer:
         because a single piece locks few rows. If the database failed, the whole group fails: SQLite may have rolled back
         everything by itself, and a later commit would store only a part of the group.
         """
-        try:
-            with self._engine.begin() as connection:
-                completions = [job.run(connection) for job in sorted(group, key=attrgetter("last"))]
-                self._check()
+        in_order = sorted(group, key=attrgetter("last"))
+
+        def work(connection: Connection) -> list[Completion]:
+            completions = [job.run(connection) for job in in_order]
+            self._check()
             return completions
+
+        try:
+            return self._transactions.write(work)
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
             if len(group) > 1 and (_is_of_the_work(error) or _is_deadlock(error)):
                 return [completion for job in group for completion in self._commit([job])]

@@ -21,6 +21,7 @@ it sent. Requests that are forwarded byte for byte do not come here: their idemp
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any
@@ -52,6 +53,8 @@ _KIND = "idempotency"
 _LONGEST_RUN = 86_400.0
 """The longest run that is expected, in seconds. A claim is stored at least as long, even if answers are stored for less time."""
 _REPLAYED = (b"x-toolcaddie-replayed", b"true")
+_RELEASES, _RELEASE_PAUSE = 600, 1.0
+"""Attempts to release a key, and seconds between two of them."""
 _RETRY_SECONDS = "1"
 """Seconds after which a client shall repeat a request whose run is still under way."""
 
@@ -131,6 +134,7 @@ class Once:
         self._problem_for = problem_for
         self._under_way: set[str] = set()
         """Runs of this process that have claimed a key."""
+        self._releases: set[asyncio.Task[None]] = set()
 
     async def answer(
         self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, door: str, client_key: bytes
@@ -247,12 +251,29 @@ class Once:
             log.warning("answer_not_kept", run=claim.run_id, reason=str(error))
 
     async def _release(self, key: str, claim: _RunningEntry) -> None:
-        """Releases the key of a run that failed before any call began. If that fails, the next request learns from the trail that
-        it may run."""
+        """Releases the key of a run that failed before any call began. If that fails now, it is tried again in the background:
+        as long as this process lives, others take its claim for a run that is under way."""
         try:
-            await self._documents.delete(_KIND, key, owner=claim.owner)
+            await self._give_back(key, claim)
         except StorageError as error:
             log.warning("idempotency_key_not_given_back", run=claim.run_id, error=str(error))
+            task = asyncio.create_task(self._give_back_later(key, claim))
+            self._releases.add(task)
+            task.add_done_callback(self._releases.discard)
+
+    async def _give_back(self, key: str, claim: _RunningEntry) -> None:
+        """Lets the claim expire now, unless another request has replaced it. Raises `StorageError`."""
+        entry = _encode(claim)
+        await self._documents.compare_and_set(_KIND, key, entry, expected=entry, ttl=0.0, owner=claim.owner)
+
+    async def _give_back_later(self, key: str, claim: _RunningEntry) -> None:
+        for _ in range(_RELEASES):
+            await asyncio.sleep(_RELEASE_PAUSE)
+            try:
+                await self._give_back(key, claim)
+                return
+            except StorageError:
+                continue
 
 
 class _Recorder:

@@ -1,0 +1,99 @@
+"""Transactions that outlive a short absence of a PostgreSQL server: a restart, a failover, a lost network.
+
+A transaction whose connection breaks is begun again until the server is back, for `PATIENCE_SECONDS` at most. If the connection
+broke while the commit was under way, nobody was told whether it succeeded, and doing it again could do it twice. So each
+transaction that writes leaves a mark of its own in the same commit: afterwards the mark says whether it was committed. SQLite
+has no server that could be away.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, bindparam, delete, select
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from toolcaddie.storage.tables import commit_marks
+from toolcaddie.storage.upsert import upsert
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 10.0
+"""Seconds for which a transaction waits for a server that is away."""
+
+_PAUSE = 0.05
+"""Seconds between two attempts to reach it."""
+_WEEK_SECONDS = 7 * 86_400
+_KEPT_WEEKS = 4
+"""Weeks after which the mark of a writer that has not written since is removed."""
+_ID_BYTES = 12
+_GONE = ("08", "57P01", "57P02", "57P03")
+"""Beginnings of PostgreSQL's codes for a connection that broke, and for a server that shuts down, has crashed, or starts."""
+_MARK = select(commit_marks.c.mark).where(commit_marks.c.writer == bindparam("of_writer"))
+_OLD = delete(commit_marks).where(commit_marks.c.week < bindparam("before"))
+
+
+class Transactions:
+    """Runs transactions of an engine. `is_over`: returns True once nobody wants to wait any more, because the process ends."""
+
+    def __init__(self, engine: Engine, *, is_over: Callable[[], bool] = lambda: False) -> None:
+        self._engine = engine
+        self._is_over = is_over
+        self._can_be_away = engine.dialect.name == "postgresql"
+        self._writer = os.urandom(_ID_BYTES).hex()
+        self._mark = 0
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Returns the result of a transaction that writes nothing. Raises what it raises."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                self._wait(error, deadline)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Returns the result of a transaction, which was committed once. `work` may run several times. Raises what it raises; an
+        error of the connection says that nothing, or an unknown part, was committed."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            self._mark += 1
+            committing = False
+            try:
+                with self._engine.begin() as connection:
+                    result = work(connection)
+                    if self._can_be_away:
+                        self._leave_mark(connection)
+                    committing = True
+                return result
+            except DBAPIError as error:
+                self._wait(error, deadline)
+            if committing and self.read(self._last_mark) == self._mark:
+                return result
+
+    def _wait(self, error: DBAPIError, deadline: float) -> None:
+        """Waits a moment for a server that is away. Raises the error if that is not its reason, or the patience is over."""
+        if not self._can_be_away or not _is_gone(error) or self._is_over() or time.monotonic() >= deadline:
+            raise error
+        time.sleep(_PAUSE)
+
+    def _leave_mark(self, connection: Connection) -> None:
+        week = int(time.time()) // _WEEK_SECONDS
+        if self._mark == 1:
+            connection.execute(_OLD, {"before": week - _KEPT_WEEKS})
+        upsert(connection, commit_marks, {"writer": self._writer, "mark": self._mark, "week": week})
+
+    def _last_mark(self, connection: Connection) -> int | None:
+        return connection.execute(_MARK, {"of_writer": self._writer}).scalar()
+
+
+def _is_gone(error: DBAPIError) -> bool:
+    """Returns True if the server did not refuse the work, but was not there to do it."""
+    if error.connection_invalidated:
+        return True
+    code = getattr(error.orig, "sqlstate", None)
+    return isinstance(error, OperationalError) and (code is None or code.startswith(_GONE))
