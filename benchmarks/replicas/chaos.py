@@ -13,23 +13,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import NullPool, create_engine, text
-
-from benchmarks.replicas.load import Asked, Attempt, Load
+from benchmarks.replicas.load import Attempt, Load
 from benchmarks.replicas.model import Model
+from benchmarks.replicas.verdict import Verdict
 from benchmarks.replicas.world import Replica, World
 from toolcaddie.testing import ScriptedUpstream
 
@@ -37,8 +33,6 @@ _DATABASE_PAUSES = (5.0, 20.0)
 _SERVER_PAUSES = (10.0, 30.0)
 _STOP_SECONDS = (4.0, 9.0)
 """Longer than a lease, which is 3 seconds."""
-_UNKNOWN = "422 outcome_unknown"
-_HONEST = ("200", _UNKNOWN)
 _NOTICE_SECONDS = 2.0
 """Seconds after the database came back in which servers still report its loss."""
 
@@ -60,8 +54,6 @@ class Chaos:
         self.random = random.Random(seed)
         self.blows: Counter[str] = Counter()
         self.outages = Outages()
-        self.uses: list[tuple[int, int]] = []
-        """Memory and open files of the second server, which is never killed in the last phase."""
 
     async def run(self) -> None:
         """Kills until the time is over; afterwards everything is alive."""
@@ -122,7 +114,10 @@ async def run(minutes: float, rate: float, faults: float, seed: int) -> int:
             asked = await loading
             reporting.cancel()
             await asyncio.sleep(8)  # until runs that were cut off are settled
-            return _judged(asked, chaos, world, model)
+            print(f"faults of the model: {model.failed:,}; blows: {dict(chaos.blows)}")
+            verdict = Verdict(asked, world, excuse=chaos.outages.excuse)
+            verdict.show()
+            return int(not verdict.is_good)
         finally:
             world.end()
 
@@ -139,69 +134,6 @@ async def _report(load: Load, chaos: Chaos, world: World, upstream: ScriptedUpst
             file=sys.stderr,
             flush=True,
         )
-
-
-def _judged(asked: Sequence[Asked], chaos: Chaos, world: World, model: Model) -> int:
-    """Prints what came of the requests. Returns 1 if something is wrong."""
-    effects = [line.split() for line in world.effects.read_text().splitlines()]
-    entries = Counter(entry for entry, _ in effects)
-    unknown = _unknown_calls(world)
-    outcomes = Counter(each.outcome for each in asked)
-    refusals = Counter(
-        attempt.outcome
-        for each in asked
-        for attempt in each.attempts
-        if attempt.outcome not in _HONEST and not chaos.outages.excuse(attempt)
-    )
-    written = {each.request for each in asked if each.kind == "write" and each.outcome == "200"}
-    wrong = {
-        "requests without an answer": [each.request for each in asked if each.outcome not in _HONEST],
-        "answers to another request": [
-            each.request for each in asked if each.outcome == "200" and each.answer != f"done {each.request}:"
-        ],
-        "effects that are missing though the answer says done": sorted(written - set(entries)),
-        "effects twice": [entry for entry, times in entries.items() if times > 1],
-        "effects of a server that had lost its lease": [
-            entry for entry, at in effects if entry in unknown and float(at) > unknown[entry]
-        ],
-        "answers 422 although no call was cut off": [
-            each.request for each in asked if each.outcome == _UNKNOWN and each.request not in unknown
-        ],
-        "errors while a server and the database lived": list(refusals.elements()),
-    }
-    seconds = sorted(each.seconds for each in asked)
-    print(f"requests: {len(asked):,}, faults of the model: {model.failed:,}, blows: {dict(chaos.blows)}")
-    print(f"outcomes: {dict(outcomes)}")
-    print(
-        f"latency with all attempts: p50 {_at(seconds, 0.5):.3f} s, p99 {_at(seconds, 0.99):.3f} s, most {seconds[-1]:.1f} s"
-    )
-    for name, items in wrong.items():
-        print(f"{name}: {len(items)} {dict(Counter(items).most_common(8)) if items else ''}")
-    verified = _chain(world)
-    print(f"trail: {verified}")
-    return int(any(wrong.values()))
-
-
-def _unknown_calls(world: World) -> Mapping[str, float]:
-    """Returns the moments at which calls were recorded as unknown, by the entry that they write."""
-    with create_engine(world.postgres.url, poolclass=NullPool).connect() as connection:
-        rows = connection.execute(
-            text(
-                "select intended.data, min(unknown.at) from events intended join events unknown using (run_id) "
-                "where intended.kind = 'call_intended' and unknown.kind = 'call_unknown' group by intended.data"
-            )
-        ).all()
-    return {json.loads(json.loads(data)["arguments"])["entry"]: at for data, at in rows}
-
-
-def _chain(world: World) -> str:
-    command = [sys.executable, "-m", "toolcaddie", "audit", "verify", "--json", "--database-url", world.postgres.url]
-    done = subprocess.run(command, cwd=world.folder, capture_output=True, text=True, check=False)
-    return f"exit code {done.returncode}, {json.dumps(json.loads(done.stdout))[:600] if done.stdout else done.stderr[-400:]}"
-
-
-def _at(values: Sequence[float], share: float) -> float:
-    return values[min(len(values) - 1, int(len(values) * share))]
 
 
 def main() -> None:
