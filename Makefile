@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench bots-check hosts mcp-chaos mutations mutants security image-test clean
+.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -83,6 +83,12 @@ bots-check: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of bots, in half an
 hosts: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of a host's tools, as root, in 20 minutes; CORPORA=FOLDER names the hostile inputs
 	$(BIN)/python -m benchmarks.hosts_check $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
+replicas-chaos: $(VENV)/.dev  ## two servers, PostgreSQL and nginx under load while they are killed, for half an hour; OPTIONS='--minutes 3'
+	$(BIN)/python -m benchmarks.replicas.chaos $(OPTIONS)
+
+replicas-cost: $(VENV)/.dev  ## what PostgreSQL and a second server add to a request
+	$(BIN)/python -m benchmarks.replicas.cost $(OPTIONS)
+
 mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
 	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)
 
@@ -117,7 +123,7 @@ $(VENV)/.dev: $(VENV)/.installed
 $(VENV)/.bubblewrap: packaging/bubblewrap.sh | $(VENV)/.dev
 	@sh packaging/bubblewrap.sh && touch $@ || true
 
-host-programs:  ## the programs against which the tools of a host are tested: Open vSwitch, nftables, systemd, PackageKit; needs root
+host-programs:  ## the programs against which tools and servers are tested: Open vSwitch, nftables, systemd, PackageKit, nginx; needs root
 	sh packaging/host_programs.sh
 
 # Two clients need an environment of their own: litellm an older `openai`, the AI SDK Node.

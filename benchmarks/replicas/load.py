@@ -49,11 +49,13 @@ class Asked:
 
 
 class Load:
-    """Sends `rate` requests a second to `address` until `stop` is called, whatever becomes of earlier ones."""
+    """Sends `rate` requests a second to `address` until `stop` is called, whatever becomes of earlier ones. `keys`: each has an
+    idempotency key."""
 
-    def __init__(self, address: str, rate: float, *, seed: int = 1) -> None:
+    def __init__(self, address: str, rate: float, *, seed: int = 1, keys: bool = True) -> None:
         self._url = f"{address}/v1/chat/completions"
         self._rate = rate
+        self._keys = keys
         self._random = random.Random(seed)
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -92,7 +94,7 @@ class Load:
     async def _ask(self, session: aiohttp.ClientSession, asked: Asked) -> None:
         text = request_text(asked.request, asked.kind)
         body = {"model": "gpt-test", "messages": [{"role": "user", "content": text}]}
-        headers = {"idempotency-key": asked.request}
+        headers = {"idempotency-key": asked.request} if self._keys else {}
         for number in range(_ATTEMPTS):
             began, pause = time.monotonic(), 0.0
             try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -25,20 +27,20 @@ _LOOK = 0.02
 
 
 class Postgres:
-    """A server with its data below `folder`, on a port of 127.0.0.1. Kill it with `kill`, and start it again with `start`."""
+    """A server on a port of 127.0.0.1. Kill it with `kill`, start it again with `start`, and call `remove` in the end."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self._data = folder / "postgres"
-        self._log = folder / "postgres.log"
+        # A folder of its own: that of a test may be closed to the user of the server at any time.
+        self._folder = Path(tempfile.mkdtemp(prefix="toolcaddie-postgresql-"))
+        self._folder.chmod(0o755)
+        self._data = self._folder / "data"
+        self._log = self._folder / "log"
         self._user = _user() if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         self._data.mkdir()
         if self._user is not None:
             os.chown(self._data, pwd.getpwnam(self._user).pw_uid, -1)
-            for above in self._data.parents:
-                if not above.stat().st_mode & 0o001:
-                    above.chmod(above.stat().st_mode | 0o001)  # a temporary folder is for its maker alone
         words = ("--pgdata", str(self._data), "--auth", "trust", "--username", "postgres", "--encoding", "UTF8")
         subprocess.run(
             [_BINARIES / "initdb", *words],
@@ -105,6 +107,11 @@ class Postgres:
                 continue
         self._process.wait()
         self._process = None
+
+    def remove(self) -> None:
+        """Kills the server, and removes its data."""
+        self.kill()
+        shutil.rmtree(self._folder)
 
 
 def _user() -> str:

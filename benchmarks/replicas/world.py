@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -101,9 +100,10 @@ class World:
 
     def __init__(self, folder: Path, upstream: str, *, count: int = 2, checkout: Path = ROOT, **environ: str) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.effects = folder / "effects"
         self.effects.touch()
-        self.postgres = Postgres(folder, free_port())
+        self.postgres = Postgres(free_port())
         self.address = f"http://127.0.0.1:{free_port()}"
         common = {
             "TOOLCADDIE_DATABASE_URL": self.postgres.url,
@@ -134,10 +134,11 @@ class World:
             if replica.process is not None:
                 replica.send(signal.SIGCONT)
             replica.kill()
-        self.postgres.kill()
+        self.postgres.remove()
 
-    def pids(self) -> Sequence[int]:
-        return [replica.process.pid for replica in self.replicas if replica.process is not None]
+    def cpu(self) -> float:
+        """Returns the seconds of CPU that the servers of Toolcaddie have used."""
+        return sum(replica.cpu() for replica in self.replicas)
 
     def _start_nginx(self) -> None:
         program = shutil.which("nginx")

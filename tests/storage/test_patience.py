@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, make_url, select
@@ -99,10 +98,8 @@ async def test_a_claim_whose_commit_was_cut_off_is_still_the_claim_of_this_proce
         assert not await database.store.compare_and_set("claim", "key", b"again", expected=None)
 
 
-async def test_reads_and_writes_wait_for_a_server_that_was_killed_and_no_row_of_the_trail_is_lost(
-    tmp_path: Path,
-) -> None:
-    server = Postgres(tmp_path, free_port())
+async def test_reads_and_writes_wait_for_a_server_that_was_killed_and_no_row_of_the_trail_is_lost() -> None:
+    server = Postgres(free_port())
     server.start()
     try:
         async with Database(server.url) as database:
@@ -117,7 +114,7 @@ async def test_reads_and_writes_wait_for_a_server_that_was_killed_and_no_row_of_
             assert len(await database.events.events("run_1")) == 1
             assert not (await database.audits.verify()).changes
     finally:
-        server.kill()
+        server.remove()
 
 
 async def test_the_marks_of_commits_do_not_grow(postgresql_url: str) -> None:
