@@ -42,9 +42,8 @@ class Chain:
         self._transaction: Any = None
         """The transaction in which `_last` was read. The head read again in it may not be on disk yet."""
 
-    def append(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Inserts rows of the table `events` in this order, and gives them their ids and links. Raises `ChainError`."""
-        head = self.lock(connection)
+    def append(self, connection: Connection, rows: Sequence[Mapping[str, Any]], head: Head) -> None:
+        """Inserts rows of the table `events` in this order behind the locked head, and gives them their ids and links."""
         position, link = head.position, head.link
         linked: list[Mapping[str, Any]] = []
         for row in rows:

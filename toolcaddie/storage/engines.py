@@ -63,8 +63,6 @@ def engine_of(url: URL, *, in_memory: bool, busy: float, durable: bool = True) -
     options: dict[str, Any] = {}
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
-    elif url.get_backend_name() == "postgresql":
-        options = {"pool_pre_ping": True}  # a connection dropped by the server or a firewall must not fail a run
     try:
         engine = create_engine(url, **options)
     except NoSuchModuleError as error:

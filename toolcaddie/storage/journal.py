@@ -25,6 +25,7 @@ from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
+from toolcaddie.storage.patience import pipelined
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.run_queries import select_runs
 from toolcaddie.storage.run_tools import CALLS, CalledTool, add_tools, tools_in
@@ -243,9 +244,12 @@ class Journal:
             owner = self._leases.check(connection)
             current_lines = [line for line in lines if line.generation == self._leases.generation]
             if current_lines:
-                self._chain.append(connection, self._numbered(connection, current_lines))
-                _change_runs(connection, current_lines, owner)
-                add_tools(connection, [tool for line in current_lines for tool in line.tools])
+                rows = self._numbered(connection, current_lines)
+                head = self._chain.lock(connection)
+                with pipelined(connection):
+                    self._chain.append(connection, rows, head)
+                    _change_runs(connection, current_lines, owner)
+                    add_tools(connection, [tool for line in current_lines for tool in line.tools])
         return len(lines)
 
     def _numbered(self, connection: Connection, lines: Sequence[_Line]) -> Sequence[Mapping[str, Any]]:

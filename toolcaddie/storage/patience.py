@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, bindparam, delete, select
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -48,38 +49,39 @@ class Transactions:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Returns the result of a transaction that writes nothing. Raises what it raises."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        waiting = _Waiting()
         while True:
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
-                self._wait(error, deadline)
+                self._wait(error, waiting)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Returns the result of a transaction, which was committed once. `work` may run several times. Raises what it raises; an
         error of the connection says that nothing, or an unknown part, was committed."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        waiting = _Waiting()
         while True:
             self._mark += 1
             committing = False
             try:
-                with self._engine.begin() as connection:
+                with self._engine.connect() as connection, ExitStack() as stack, connection.begin():
                     result = work(connection)
-                    if self._can_be_away:
-                        self._leave_mark(connection)
                     committing = True
+                    if self._can_be_away:
+                        stack.enter_context(pipelined(connection))  # the mark and the commit are sent together
+                        self._leave_mark(connection)
                 return result
             except DBAPIError as error:
-                self._wait(error, deadline)
+                self._wait(error, waiting)
             if committing and self.read(self._last_mark) == self._mark:
                 return result
 
-    def _wait(self, error: DBAPIError, deadline: float) -> None:
+    def _wait(self, error: DBAPIError, waiting: _Waiting) -> None:
         """Waits a moment for a server that is away. Raises the error if that is not its reason, or the patience is over."""
-        if not self._can_be_away or not _is_gone(error) or self._is_over() or time.monotonic() >= deadline:
+        if not self._can_be_away or not _is_gone(error) or self._is_over() or waiting.is_over():
             raise error
-        time.sleep(_PAUSE)
+        waiting.pause()
 
     def _leave_mark(self, connection: Connection) -> None:
         week = int(time.time()) // _WEEK_SECONDS
@@ -89,6 +91,43 @@ class Transactions:
 
     def _last_mark(self, connection: Connection) -> int | None:
         return connection.execute(_MARK, {"of_writer": self._writer}).scalar()
+
+
+class _Waiting:
+    """One wait for a server. The first pause is none: a connection that was idle may be lost, and the server be there."""
+
+    def __init__(self) -> None:
+        self._deadline: float | None = None
+
+    def is_over(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def pause(self) -> None:
+        if self._deadline is None:
+            self._deadline = time.monotonic() + PATIENCE_SECONDS
+        else:
+            time.sleep(_PAUSE)
+
+
+@contextmanager
+def pipelined(connection: Connection) -> Iterator[None]:
+    """Sends the statements of the block to PostgreSQL without waiting for each answer; none of them may be asked for rows or for
+    their number. The block ends when all are done. On SQLite, nothing is different."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.driver != "psycopg":
+        yield
+        return
+    dialect: Any = connection.dialect
+    try:
+        with driver.pipeline():
+            yield
+    except dialect.loaded_dbapi.Error as error:
+        is_lost = dialect.is_disconnect(error, driver, None)
+        if is_lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=is_lost, dialect=dialect
+        ) from error
 
 
 def _is_gone(error: DBAPIError) -> bool:

@@ -71,7 +71,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], chain: Chain, now: f
         for seq, (kind, data) in enumerate(facts, start=last.get(run_id, 0) + 1):
             rows.append({"run_id": run_id, "seq": seq, "at": now, "kind": kind, "data": _encode(data).decode()})
         ends.append({"of_run": run_id, "new_status": end[1]["status"]})
-    chain.append(connection, rows)
+    chain.append(connection, rows, chain.lock(connection))
     connection.execute(_END, ends)
 
 
