@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
+.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench alerts-check bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -26,6 +26,10 @@ console-check: $(VENV)/.dev tests/console_browser/node_modules  ## every page of
 	sh packaging/browser.sh
 	$(PIP) install --quiet --constraint constraints.txt --group browser
 	$(BIN)/pytest tests/console_browser
+
+alerts-check: $(VENV)/.dev  ## the alerts and the dashboard against promtool and a Prometheus that reads a real server
+	sh packaging/promtool.sh build/promtool
+	$(BIN)/pytest tests/telemetry/test_alerts.py tests/telemetry/test_dashboard.py
 
 conformance: $(VENV)/.dev scripts/conformance/node_modules  ## the test suites of MCP; SUITE=2026 runs those with that in their names
 	$(PIP) install --quiet --constraint constraints.txt --group conformance

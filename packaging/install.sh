@@ -15,5 +15,5 @@ useradd --system --uid 10001 --user-group --home-dir /data --no-create-home --sh
 install --directory --owner=toolcaddie --group=toolcaddie --mode=0750 /data
 
 python3 -m venv /opt/toolcaddie
-/opt/toolcaddie/bin/pip install --no-cache-dir --constraint "$checkout/constraints.txt" "$checkout[bots,postgresql]"
+/opt/toolcaddie/bin/pip install --no-cache-dir --constraint "$checkout/constraints.txt" "$checkout[bots,postgresql,telemetry]"
 ln --symbolic /opt/toolcaddie/bin/toolcaddie /usr/local/bin/toolcaddie

@@ -458,7 +458,7 @@ async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
         "chat gpt",
         "chat gpt",
         "execute_tool freeze_membership",
-        "run",
+        "invoke_agent",
     ]
     assert run.parent is None
     assert run.context is not None
@@ -474,6 +474,7 @@ async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.cache_read.input_tokens": 200,
         "gen_ai.usage.cache_creation.input_tokens": 0,
+        "gen_ai.usage.reasoning.output_tokens": 0,
         "toolcaddie.run.id": "r",
         "toolcaddie.preset": "keyword",
         "toolcaddie.tools.catalog": 137,

@@ -136,3 +136,7 @@ class Parts:
     """Jobs that run at set times; None: this host runs none."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""
+    tracer_provider: Any = None
+    """OpenTelemetry's `TracerProvider` to which this host sends spans; None: the global one."""
+    meter_provider: Any = None
+    """OpenTelemetry's `MeterProvider` to which this host sends metrics; None: the global one."""

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from toolcaddie.app.auditing import audit_key, note_secrets
 from toolcaddie.app.classifying import classifier_of
 from toolcaddie.app.durable import Work, working
+from toolcaddie.app.exporting import Providers
 from toolcaddie.app.improving import reviewer_of
 from toolcaddie.app.informing import webhooks_of
 from toolcaddie.app.jobs import desk_of
@@ -35,18 +36,22 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, Store
+from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, StorageWatch, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.life import log_status
 from toolcaddie.storage.database import Database, exists, is_in_memory
+from toolcaddie.storage.watch import UNWATCHED
+from toolcaddie.telemetry.database import DatabaseMetrics
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
 _IN_MEMORY = "sqlite:///:memory:"
+_GLOBAL = Providers()
+"""OpenTelemetry's global providers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,7 @@ async def assembled(
     clients_retry: bool = False,
     create: bool = True,
     registry: Registry | None = None,
+    providers: Providers = _GLOBAL,
 ) -> AsyncIterator[Assembled]:
     """Yields all parts, opened; on exit every record is on disk and the provider is closed.
 
@@ -97,15 +103,24 @@ async def assembled(
 
     `create`: False if a database that does not exist yet is a mistake.
 
-    `registry` makes the parts that the settings name. None: a registry with all installed parts.
+    `registry` makes the parts that the settings name. None: a registry with all installed parts. `providers`: where spans and
+    metrics of OpenTelemetry go.
 
     Raises `ConfigError` for a mistake in the settings.
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
-    database = database_of(settings, create=create or is_in_memory(settings.database_url))
+    create = create or is_in_memory(settings.database_url)
+    database = database_of(settings, create=create, watch=DatabaseMetrics(metrics))
     sandbox = SandboxOnDemand(settings, registry)
     jobs = desk_of(settings, database.jobs, database.store)
-    parts = replace(host_parts(settings, database.store, states), metrics=metrics, sandbox=sandbox, jobs=jobs)
+    parts = replace(
+        host_parts(settings, database.store, states),
+        metrics=metrics,
+        sandbox=sandbox,
+        jobs=jobs,
+        tracer_provider=providers.tracer_provider,
+        meter_provider=providers.meter_provider,
+    )
     parts = replace(parts, embedder=embedder_of(settings, registry, parts))
     if settings.sandbox is not None:
         sandbox()  # a machine that cannot hold it is named at the start, and not when a tool is called
@@ -214,8 +229,8 @@ async def existing_or_empty(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
-def database_of(settings: Settings, *, create: bool = True) -> Database:
+def database_of(settings: Settings, *, create: bool = True, watch: StorageWatch = UNWATCHED) -> Database:
     """Returns the database of the settings, not opened yet. Raises `ConfigError`."""
     note_secrets(settings.audit)
     key = audit_key(settings.audit)
-    return Database(settings.database_url, lease=settings.storage.lease, audit_key=key, create=create)
+    return Database(settings.database_url, lease=settings.storage.lease, audit_key=key, create=create, watch=watch)

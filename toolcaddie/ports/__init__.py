@@ -44,7 +44,7 @@ from toolcaddie.ports.sandbox import (
 from toolcaddie.ports.search import SearchHit, SearchProvider
 from toolcaddie.ports.selection import Planner, Selector
 from toolcaddie.ports.states import MeasuringPlugin, StatePlugin
-from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, Store
+from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyMeter, KeyStore, StorageWatch, Store
 from toolcaddie.ports.telephony import CallOrder, CallReport, PlacedCall, RefusedCall, Telephony
 from toolcaddie.ports.tools import (
     AssessingSource,
@@ -132,6 +132,7 @@ __all__ = [
     "Selector",
     "SlotQueue",
     "StatePlugin",
+    "StorageWatch",
     "Store",
     "Telephony",
     "ToolSource",

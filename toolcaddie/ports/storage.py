@@ -115,6 +115,26 @@ class EventSink(Protocol):
     async def emit(self, event: RunEvent) -> None: ...
 
 
+class StorageWatch(Protocol):
+    """Hears what a database does, such as metrics. Called in the thread that writes, so it must not wait."""
+
+    def committed(self, seconds: float) -> None:
+        """A transaction was written within so many seconds, with the time that it waited for locks."""
+        ...
+
+    def failed(self) -> None:
+        """A transaction could not be written."""
+        ...
+
+    def trail_failed(self) -> None:
+        """Rows of the trail could not be written; they stay in memory, and nothing runs until a later attempt has worked."""
+        ...
+
+    def lease_lost(self) -> None:
+        """Other processes have taken this one for gone, and settled its runs."""
+        ...
+
+
 class EventLog(Protocol):
     """The trail: a durable, append-only log of the events of all runs. Raises `AuditError` if it cannot write."""
 

@@ -39,6 +39,7 @@ from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.ports.wires import StreamReader
 from toolcaddie.providers.sse import EventReader
 from toolcaddie.providers.whole import pieces_of
+from toolcaddie.util.tracing import trace_headers
 from toolcaddie.wires.bodies import error_message, error_report
 
 T = TypeVar("T")
@@ -206,9 +207,10 @@ class HttpServer:
         if self._session is None:
             self._session = operator_client(seconds=None)
         limits = self._timeout if timeout is None else _timeout(timeout)
+        merged, traced = self._merged(headers), trace_headers()
         try:
             return await self._session.request(
-                method, self._url(path), data=body, headers=self._merged(headers), timeout=limits
+                method, self._url(path), data=body, headers={**merged, **traced} if traced else merged, timeout=limits
             )
         except TimeoutError as error:
             raise self._too_slow() from error

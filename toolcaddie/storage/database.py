@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.guards.known_secrets import KNOWN
+from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.audits import Audits
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.engines import BUSY_SECONDS, WRITES, engine_of, lock_migrations, make_file, parse_url, path_of
@@ -33,6 +34,7 @@ from toolcaddie.storage.run_lists import RunLists
 from toolcaddie.storage.seals import Sealer
 from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.store import DatabaseStore
+from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer
 
 _MISSING = (
@@ -66,7 +68,7 @@ class Database:
     `busy`: seconds for which a write waits for another process's lock. `lease`: seconds without a sign of life after which
     other processes settle the runs of this process, so that they can be resumed. `audit_key`: the key with which the trail is
     sealed (see `seals`); all processes need the same one. `create`: False if a database that does not exist yet is a
-    `ConfigError`.
+    `ConfigError`. `watch` hears what the database does.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Database:
         lease: float = LEASE_SECONDS,
         audit_key: bytes | None = None,
         create: bool = True,
+        watch: StorageWatch = UNWATCHED,
     ) -> None:
         if not 0 < lease <= LONGEST_LEASE:
             raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
@@ -89,7 +92,7 @@ class Database:
         self._engine = engine_of(self._url, in_memory=self._in_memory, busy=busy)
         self._writing = self._engine.execution_options(**{WRITES: True})
         self._check = self._watch_files()
-        self._writer = Writer(self._writing, check=self._check)
+        self._writer = Writer(self._writing, check=self._check, watch=watch)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
         # Counts of keys do not wait for the disk: each request would pay for it, and a power cut that loses the last counts only
         # gives them to the keys again.
@@ -99,13 +102,15 @@ class Database:
         self._counter = (
             self._writer
             if self._in_memory
-            else Writer(self._relaxed.execution_options(**{WRITES: True}), check=self._check)
+            else Writer(self._relaxed.execution_options(**{WRITES: True}), check=self._check, watch=watch)
         )
         sealer = Sealer(audit_key)
         chain = self._chain = Chain(sealer)
         settle = partial(settle_runs, chain=chain, clock=clock)
-        self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
-        self.events = Journal(self._writer, self._reader, self.leases, chain)
+        self.leases = DatabaseLeases(
+            self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory, watch=watch
+        )
+        self.events = Journal(self._writer, self._reader, self.leases, chain, watch=watch)
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.jobs = DatabaseJobs(self._writer, self._reader, self.leases)
         self.run_lists = RunLists(self._reader, flush=self.events.flush_if_possible)

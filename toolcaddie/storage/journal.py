@@ -21,6 +21,7 @@ from sqlalchemy import Connection, Row, bindparam, func, literal_column, select,
 from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.guards.known_secrets import KNOWN
+from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.chain import Chain
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
@@ -31,6 +32,7 @@ from toolcaddie.storage.run_queries import select_runs
 from toolcaddie.storage.run_tools import CALLS, CalledTool, add_tools, tools_in
 from toolcaddie.storage.tables import events, runs
 from toolcaddie.storage.upsert import upsert
+from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer, outcome
 
 QUEUE_LIMIT = 20_000
@@ -68,9 +70,11 @@ class Journal:
         leases: DatabaseLeases,
         chain: Chain,
         *,
+        watch: StorageWatch = UNWATCHED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._chain = chain
+        self._watch = watch
         self._writer = writer
         self._reader = reader
         self._leases = leases
@@ -289,6 +293,7 @@ class Journal:
                 self._next = None if self._next is write else self._next
                 self._failure = failure if isinstance(failure, StorageError) else StorageError(repr(failure))
                 self._failed_at = self._clock()
+                self._watch.trail_failed()
             self._changed.notify_all()
 
     def _retry(self) -> None:

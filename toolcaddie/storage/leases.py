@@ -27,8 +27,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from toolcaddie.core.errors import StorageError
+from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import owners, runs
+from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.log import Logger
 
@@ -100,7 +102,8 @@ class DatabaseLeases:
     `DatabaseStore` offers `own` and `holds` as `lease` and `holds` of `ports.Store`.
 
     `settle` ends the open runs of a dead owner. `seconds` is the length of the lease. `alone`: no other process can reach the
-    database, so no thread renews the lease or watches others. `steady` returns seconds that never go back.
+    database, so no thread renews the lease or watches others. `steady` returns seconds that never go back. `watch`
+    hears of a lost lease.
 
     `generation` counts the leases that this process has lost. Nothing may be written for a run that began under an earlier
     generation.
@@ -115,6 +118,7 @@ class DatabaseLeases:
         seconds: float = LEASE_SECONDS,
         alone: bool = False,
         steady: Callable[[], float] = time.monotonic,
+        watch: StorageWatch = UNWATCHED,
     ) -> None:
         self.generation = 0
         self._writer = writer
@@ -128,6 +132,7 @@ class DatabaseLeases:
         """The moment of the last beat that is on disk (steady)."""
         self._beating_at: float | None = None
         """The moment of a beat that is not on disk yet."""
+        self._watch = watch
         self._number: int | None = None
         self._durable = False
         """True once the row of `_number` is committed. Until then, a missing row only means that it was rolled back."""
@@ -284,6 +289,7 @@ class DatabaseLeases:
     def _lost(self) -> None:
         self._number, self._durable = None, False
         self.generation += 1
+        self._watch.lease_lost()
         log.warning("lease_lost")
 
     # -----------------------------------------------------------------------------------------------------------------

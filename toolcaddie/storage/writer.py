@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -19,8 +20,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
+from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.files import FileGoneError
 from toolcaddie.storage.patience import Transactions
+from toolcaddie.storage.watch import UNWATCHED
 
 T = TypeVar("T")
 
@@ -42,11 +45,19 @@ class Writer:
     """Runs submitted work in groups, each in order. A group is one transaction; its futures are done once it is on disk.
 
     `linger`: seconds for which work that is not urgent may wait for more work. `check` is called in each transaction before
-    the commit and raises `FileGoneError` if the commit would be lost.
+    the commit and raises `FileGoneError` if the commit would be lost. `watch` hears of each transaction.
     """
 
-    def __init__(self, engine: Engine, *, check: Callable[[], None], linger: float = _LINGER) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        check: Callable[[], None],
+        linger: float = _LINGER,
+        watch: StorageWatch = UNWATCHED,
+    ) -> None:
         self._transactions = Transactions(engine, is_over=lambda: self._state == "closed")
+        self._watch = watch
         self._check = check
         self._linger = linger
         self._queue: list[_Job[Any]] = []
@@ -128,14 +139,19 @@ class Writer:
             self._check()
             return completions
 
+        began = time.perf_counter()
         try:
-            return self._transactions.write(work)
+            completions = self._transactions.write(work)
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
             if len(group) > 1 and (_is_of_the_work(error) or _is_deadlock(error)):
                 return [completion for job in group for completion in self._commit([job])]
             if attempts > 1 and _is_deadlock(error):
                 return self._commit(group, attempts=attempts - 1)
+            if not _is_of_the_work(error):
+                self._watch.failed()
             return [partial(job.done.set_exception, _outcome_error(error)) for job in group]
+        self._watch.committed(time.perf_counter() - began)
+        return completions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

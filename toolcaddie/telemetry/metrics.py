@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 
 from toolcaddie.core.events import (
+    ApprovalClosed,
     CallDecided,
     CallFinished,
     ClaimsUnsupported,
@@ -64,6 +65,7 @@ class PrometheusSink:
             ModelAsked: self._request,
             MetaCalled: self._meta,
             CallDecided: self._decided,
+            ApprovalClosed: self._approval,
             CallFinished: self._called,
             LimitReached: self._limit,
             ClaimsUnsupported: self._claims,
@@ -104,6 +106,9 @@ class PrometheusSink:
             "fallback_answers", "Answers of a fallback in place of the requested provider.", "provider"
         )
         self.decisions = counter("decisions", "Decisions of the policy about calls.", "verdict")
+        self.approvals = counter("approvals", "Questions about calls that were answered or have expired.", "status")
+        for status in ("approved", "refused", "expired"):
+            self.approvals.labels(status)  # shown from now on with 0, so that an alert sees the first one
         self.meta_calls = counter("meta_calls", "Calls of meta tools.", "tool")
         self.tools_added = counter("tools_added", "Tools added by meta tools.")
         self.expansions = histogram(
@@ -225,6 +230,9 @@ class PrometheusSink:
 
     def _decided(self, event: CallDecided) -> None:
         self.decisions.labels(event.decision.verdict).inc()
+
+    def _approval(self, event: ApprovalClosed) -> None:
+        self.approvals.labels(event.approval.status).inc()
 
     def _called(self, event: CallFinished) -> None:
         tool = self._tools.of(event.call.name)

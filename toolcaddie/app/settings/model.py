@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.app.settings.console import ConsoleSettings
 from toolcaddie.app.settings.jobs import JobSettings
+from toolcaddie.app.settings.telemetry import TelemetrySettings
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
@@ -368,6 +369,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of each API key that has none of its own."""
     mcp: MCPSettings = MCPSettings()
     log: Log = Log()
+    telemetry: TelemetrySettings = TelemetrySettings()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     learning: Learning = Learning()

@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence
 from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,9 +26,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from toolcaddie import __version__
 from toolcaddie.app.authoring import authorship_of, writes_tools
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.counting import counted
+from toolcaddie.app.exporting import Providers, exporting
 from toolcaddie.app.following import followed
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.runtimes import host_parts
@@ -63,8 +65,10 @@ from toolcaddie.doors.console.complete import console_of
 from toolcaddie.doors.gateway.access import Access, is_loopback
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.doors.gateway.limiting import Limiter
+from toolcaddie.doors.gateway.measured import Measured
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
+from toolcaddie.doors.gateway.traced import Traced
 from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
@@ -72,6 +76,7 @@ from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.doors.telephony import TelephonyDoor
 from toolcaddie.guards.net import operator_client
 from toolcaddie.parts import Secrets
+from toolcaddie.telemetry.processes import ProcessMetrics, workers_of
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -279,7 +284,11 @@ async def _serve(
     workers have in common, and `share` this worker's part; None: this is the only process. `prunes`: True if this process
     removes old runs.
     """
-    async with assembled(settings, clients_retry=True) as parts, AsyncExitStack() as stack:
+    async with (
+        exporting(settings.telemetry, version=__version__) as providers,
+        assembled(settings, clients_retry=True, providers=providers) as parts,
+        AsyncExitStack() as stack,
+    ):
         if prunes:
             await stack.enter_async_context(pruned(parts.database, settings.storage))
         if settings.console.enabled:
@@ -293,6 +302,7 @@ async def _serve(
             parts.work.messenger.bind(channels)
             await stack.enter_async_context(channels)
         await stack.enter_async_context(parts.work.serving())
+        metrics = None if common is None else _joined_metrics(common.metrics)
         app = create_app(
             parts,
             forwards=not settings.fallback,
@@ -306,11 +316,14 @@ async def _serve(
                 **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {}),
             },
             reviews=reviews,
-            metrics=None if common is None else _joined_metrics(common.metrics),
+            metrics=metrics,
         )
         stack.push_async_callback(app.close)
         draining = Draining()
-        config.app = _until_cut(app, draining, trusted=config.forwarded_allow_ips)
+        shown = parts.registry if metrics is None else metrics
+        shown.register(ProcessMetrics() if common is None else ProcessMetrics(partial(workers_of, common.metrics)))
+        measured = Measured(app, parts.registry, routes=(*MODEL_DOORS, *door.paths))
+        config.app = _until_cut(_traced(measured, providers, door.paths), draining, trusted=config.forwarded_allow_ips)
         await stack.enter_async_context(followed(parts, read, reloaded=partial(_note_reload, common)))
         # The objects loaded so far stay for good; scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
@@ -402,6 +415,19 @@ def _tokens(settings: MCPSettings) -> Tokens | None:
     variable = settings.client_secret_env
     secret = None if variable is None else Secrets().require(variable, what="the secret of mcp.client_secret_env")
     return Tokens(settings, secret, operator_client)
+
+
+def _traced(app: App, providers: Providers, paths: Collection[str]) -> App:
+    """Returns an application that makes a span for each request, if spans or metrics go to a collector. `paths`: those of the MCP
+    door."""
+    if providers.tracer_provider is None and providers.meter_provider is None:
+        return app
+    return Traced(
+        app,
+        tracer_provider=providers.tracer_provider,
+        meter_provider=providers.meter_provider,
+        routes=(*MODEL_DOORS, *paths),
+    )
 
 
 def _until_cut(app: App, draining: Draining, *, trusted: list[str] | str) -> App:

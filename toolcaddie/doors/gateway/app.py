@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
@@ -111,6 +111,12 @@ def create_app(
     ways = Counter(
         "toolcaddie_gateway_requests", "Requests to models: forwarded, or run", ["way"], registry=parts.registry
     )
+    ready = Gauge(
+        "toolcaddie_ready",
+        "1 if the database can be written and the tools can be read, as /readyz says.",
+        registry=parts.registry,
+        multiprocess_mode="mostrecent",
+    )
     limiter = Limiter(parts.meter, parts.runtime, defaults=parts.key_limits, clock=clock)
     bots = BotModels(parts.runtime, settings.aliases.get(settings.default_model, settings.default_model))
     serving = Serving(
@@ -141,6 +147,7 @@ def create_app(
         key_headers=every_key_header,
         bounds=bounds,
         watchers=settings.metrics,
+        ready=ready,
     )
     json_pages = JsonPages(bodies=serving.bodies, identified=parts.runtime.identified, key_headers=every_key_header)
     approvals = ApprovalPages(parts.runtime.approvals, json_pages)

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from toolcaddie.control.people import is_named
 from toolcaddie.core.bounds import Bounds
@@ -34,7 +34,7 @@ class Pages:
     """Answers the requests that are not to a model.
 
     `onward` selects the client's headers that go to the upstream. `key_headers`: the headers in which clients may send an API
-    key. `watchers`: the owners of keys who may read the metrics, by id or as `role:NAME`.
+    key. `watchers`: the owners of keys who may read the metrics, by id or as `role:NAME`. `ready`: the metric of `/readyz`.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Pages:
         key_headers: Collection[bytes],
         bounds: Bounds,
         watchers: Collection[str],
+        ready: Gauge,
     ) -> None:
         self._runtime = runtime
         self._writable = writable
@@ -57,6 +58,7 @@ class Pages:
         self._key_headers = key_headers
         self._bounds = bounds
         self._watchers = watchers
+        self._ready = ready
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -107,6 +109,7 @@ class Pages:
                 "--role metrics), or name its user or role in the setting gateway.metrics"
             )
             raise RefusedError(problem(403, message, kind="invalid_request_error", code="forbidden"))
+        self._ready.set(not await self._not_ready())
         await exchange.answer(200, generate_latest(self._registry), {"content-type": _METRICS_TYPE})
 
     async def _healthz(self, exchange: Exchange, caller: Caller) -> None:
@@ -116,13 +119,19 @@ class Pages:
     async def _readyz(self, exchange: Exchange, caller: Caller) -> None:
         """Answers 200 if runs can be recorded and the catalog can be read, else 503 with the reason. Everybody may ask, so the
         answer says nothing of the catalog."""
+        if reason := await self._not_ready():
+            await _answer_json(exchange, {"status": "not ready", "reason": reason}, status=503)
+            return
+        await _answer_json(exchange, {"status": "ready", "provider": self._runtime.provider.name})
+
+    async def _not_ready(self) -> str:
+        """Returns the reason why no run can be recorded, or why the catalog cannot be read; empty: all is well."""
         try:
             await self._writable.check()
             self._runtime.source.snapshot()
         except ToolcaddieError as error:
-            await _answer_json(exchange, {"status": "not ready", "reason": str(error)}, status=503)
-            return
-        await _answer_json(exchange, {"status": "ready", "provider": self._runtime.provider.name})
+            return str(error)
+        return ""
 
 
 def _with_bots(body: bytes, bots: Sequence[JsonObject]) -> bytes:

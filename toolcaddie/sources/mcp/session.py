@@ -26,6 +26,7 @@ from toolcaddie.sources.mcp.results import (
     tool_definition,
 )
 from toolcaddie.sources.mcp.server import McpServer
+from toolcaddie.util.tracing import trace_headers
 
 T = TypeVar("T")
 
@@ -172,6 +173,7 @@ async def call_tool(
 ) -> types.CallToolResult:
     """Calls a tool and answers the questions that the server asks meanwhile."""
     ends = None if seconds is None else time.monotonic() + seconds
+    traced: Any = dict(trace_headers()) or None  # MCP has them in the metadata of a request, whatever carries it
 
     async def send(answers: Any, state: str | None) -> Any:
         return await session.call_tool(
@@ -181,6 +183,7 @@ async def call_tool(
             progress_callback=on_progress,
             input_responses=answers,
             request_state=state,
+            meta=traced,
             allow_input_required=True,
         )
 

@@ -17,6 +17,7 @@ from toolcaddie.parts import Parts
 from toolcaddie.sources.openapi.addresses import lies_below
 from toolcaddie.sources.openapi.api import OpenApi
 from toolcaddie.sources.openapi.requests import HttpRequest
+from toolcaddie.util.tracing import trace_headers
 
 _FOLLOWING = frozenset({"GET", "HEAD"})
 """Methods whose redirects are followed, if they stay on the same host."""
@@ -58,7 +59,10 @@ class Sender:
         return any(lies_below(address, server) for server in known)
 
     async def _send_anywhere(self, request: HttpRequest) -> Answer:
-        options: dict[str, Any] = {"headers": {"User-Agent": USER_AGENT, **request.headers}, "data": request.body}
+        options: dict[str, Any] = {
+            "headers": {"User-Agent": USER_AGENT, **trace_headers(), **request.headers},
+            "data": request.body,
+        }
         try:
             async with self._operator.request(
                 request.method,
