@@ -3,6 +3,7 @@ proxy."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -14,8 +15,11 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from toolcaddie.core.control import Principal
+from toolcaddie.storage.database import Database
 
 LITELLM = "litellm[proxy]==1.106.0"
 """Pinned. Never 1.82.7 or 1.82.8: those two releases were compromised."""
@@ -45,6 +49,8 @@ class Server:
     pid: int
     headers: Mapping[str, str]
     """Headers that the client sends with every request."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """API keys by tenant."""
 
     def cpu_seconds(self) -> float:
         """Returns the CPU time of the process so far, of all its threads (the kernel's clock of that process)."""
@@ -52,10 +58,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def upstream() -> Iterator[Server]:
-    """Starts the upstream of all other servers: canned answers at nearly no cost."""
+def upstream(delay: float = 0.0) -> Iterator[Server]:
+    """Starts the upstream of all other servers: canned answers at nearly no cost, after `delay` seconds."""
     port = _free_port()
-    with _started("upstream", [sys.executable, "-m", "benchmarks.upstream", "--port", str(port)], port, {}) as server:
+    command = [sys.executable, "-m", "benchmarks.upstream", "--port", str(port), "--delay", str(delay)]
+    with _started("upstream", command, port, {}) as server:
         yield server
 
 
@@ -77,11 +84,13 @@ def toolcaddie(
     before: Sequence[str] = (),
     options: Sequence[str] = (),
     key: Sequence[str] | None = None,
+    tenants: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file. `target`: the
     upstream; empty: the practice model answers. `model`: the provider and model behind it; empty: a server of chat completions.
     `workers`: the number of processes that answer. `before` and `options`: further options of `toolcaddie` and of `serve`.
-    `key`: options of `toolcaddie keys add`, if the requests have an API key."""
+    `key`: options of `toolcaddie keys add`, if the requests have an API key. `tenants`: tenants that get a key each; the server
+    is asked with the key of the first one."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
@@ -90,8 +99,10 @@ def toolcaddie(
         command += [*(("--upstream", target) if target else ()), *(("--model", model) if model else ())]
         command += ["--workers", str(workers)] if workers > 1 else []
         secret = "" if key is None else _added_key(tree, database, key)
+        secrets_of = asyncio.run(_added_tenants(database, tenants)) if tenants else {}
+        secret = secret or next(iter(secrets_of.values()), "")
         with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}, key=secret, folder=tree) as server:
-            yield server
+            yield replace(server, secrets=secrets_of)
 
 
 def _added_key(tree: Path, database: str, options: Sequence[str]) -> str:
@@ -109,6 +120,13 @@ def _added_key(tree: Path, database: str, options: Sequence[str]) -> str:
         *options,
     ]
     return str(json.loads(subprocess.run(command, capture_output=True, check=True, cwd=tree).stdout)["secret"])
+
+
+async def _added_tenants(url: str, tenants: Sequence[str]) -> Mapping[str, str]:
+    """Adds a key for each tenant to a new database, and returns the keys."""
+    async with Database(url) as database:
+        added = [await database.keys.add(name, Principal(id=name, tenant=name)) for name in tenants]
+        return dict(zip(tenants, (secret for _, secret in added), strict=True))
 
 
 @contextlib.contextmanager

@@ -45,8 +45,9 @@ _MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:
 class _Connection(asyncio.Protocol):
     """A connection with a minimal HTTP/1.1 parser, which finds the end of a request and whether it wants a stream."""
 
-    def __init__(self) -> None:
-        self._buffer = b""
+    def __init__(self, delay: float = 0.0) -> None:
+        """`delay`: seconds from a request to its answer."""
+        self._buffer, self._delay = b"", delay
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,7 +57,10 @@ class _Connection(asyncio.Protocol):
         self._buffer += data
         while (end := self._request_end()) is not None:
             request, self._buffer = self._buffer[:end], self._buffer[end:]
-            self._answer(request)
+            if self._delay:
+                self._loop.call_later(self._delay, self._answer, request)
+            else:
+                self._answer(request)
 
     def _request_end(self) -> int | None:
         """Returns the length of the first request in the buffer, or None if the request is not complete yet."""
@@ -117,8 +121,8 @@ class Upstream:
             self._process.stdout.close()
 
 
-async def _serve(port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(_Connection, "127.0.0.1", port, backlog=1024)
+async def _serve(port: int, delay: float) -> None:
+    server = await asyncio.get_running_loop().create_server(lambda: _Connection(delay), "127.0.0.1", port, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -126,7 +130,9 @@ async def _serve(port: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=9000)
-    uvloop.run(_serve(parser.parse_args().port))
+    parser.add_argument("--delay", type=float, default=0.0, metavar="SECONDS")
+    options = parser.parse_args()
+    uvloop.run(_serve(options.port, options.delay))
 
 
 if __name__ == "__main__":

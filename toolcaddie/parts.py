@@ -21,6 +21,7 @@ from msgspec import Meta
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
+from toolcaddie.guards.breakers import Breakers
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import (
     BotRunner,
@@ -134,6 +135,8 @@ class Parts:
     """Reviews the files of bots where the source `improve` names no reviewer; None: this host has none."""
     jobs: Jobs | None = None
     """Jobs that run at set times; None: this host runs none."""
+    breakers: Breakers | None = None
+    """Circuit breakers by name of the upstream; None: this host has none."""
     metrics: Any = None
     """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""
     tracer_provider: Any = None

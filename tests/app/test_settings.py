@@ -110,8 +110,8 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         (
             "zzz = 1",
-            "there are approvals, approver, audit, bots, bounds, budget, cache, capabilities, catalog, catalogs, channel, "
-            "claims, classifier, console, database_url, default_bot",
+            "there are approvals, approver, audit, bots, bounds, breakers, budget, cache, capabilities, catalog, catalogs, "
+            "channel, claims, classifier, console, database_url, default_bot",
         ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),

@@ -16,10 +16,12 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.settings import GatewaySettings, Idempotency
+from toolcaddie.app.settings.traffic import TrafficSettings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.key_limits import NO_LIMITS, KeyLimits
 from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.ports import Provider
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.providers.openai_chat import OpenAIChat
@@ -83,6 +85,7 @@ async def gateway(
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
     bounds: Bounds = DEFAULT,
     settings: GatewaySettings | None = None,
+    traffic: TrafficSettings | None = None,
     key_limits: KeyLimits = NO_LIMITS,
     clock: Callable[[], float] = time.time,
     **runtime: Any,
@@ -110,6 +113,12 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
+        shared = Traffic(
+            traffic or TrafficSettings(),
+            bounds=bounds,
+            registry=parts.registry,
+            stopping=lambda: made.stopping,
+        )
         app = create_app(
             parts,
             forwards=forwards,
@@ -117,6 +126,7 @@ async def gateway(
             doors=doors,
             bounds=bounds,
             settings=settings or GatewaySettings(),
+            traffic=shared,
             clock=clock,
         )
         async with served(app, http) as address:

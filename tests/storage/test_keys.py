@@ -150,3 +150,28 @@ async def test_a_key_made_or_revoked_beside_a_running_server_counts_within_a_sec
         await beside("revoke")
         clock.now += 1
         assert await database.keys.check(secret) is None
+
+
+async def test_a_hundred_requests_with_one_key_share_one_look_into_the_database(file_url: str) -> None:
+    clock = Clock()
+    async with Database(file_url, clock=clock, steady=clock) as database:
+        _, secret = await database.keys.add("laptop", ANN)
+        for _ in range(2):
+            looked_up: list[object] = []
+
+            async def check(results: list[object] = looked_up) -> None:
+                results.append(await database.keys.check(secret))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(100):
+                    tasks.start_soon(check)
+            assert len(looked_up) == 100
+            assert len({id(key) for key in looked_up}) == 1
+            clock.now += 1
+
+
+async def test_a_key_that_was_revoked_is_refused_at_once_by_the_process_that_revoked_it(database: Database) -> None:
+    _, secret = await database.keys.add("laptop", ANN)
+    assert await database.keys.check(secret) is not None
+    await database.keys.revoke("laptop")
+    assert await database.keys.check(secret) is None

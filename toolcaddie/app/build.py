@@ -36,6 +36,7 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.guards.breakers import Breakers
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Provider, StorageWatch, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
@@ -43,6 +44,7 @@ from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.life import log_status
 from toolcaddie.storage.database import Database, exists, is_in_memory
 from toolcaddie.storage.watch import UNWATCHED
+from toolcaddie.telemetry.circuits import CircuitMetrics
 from toolcaddie.telemetry.database import DatabaseMetrics
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -120,6 +122,7 @@ async def assembled(
         jobs=jobs,
         tracer_provider=providers.tracer_provider,
         meter_provider=providers.meter_provider,
+        breakers=Breakers(settings.breakers, observe=CircuitMetrics(metrics)),
     )
     parts = replace(parts, embedder=embedder_of(settings, registry, parts))
     if settings.sandbox is not None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+
+from toolcaddie.core.errors import ConfigError
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +39,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = "default"
     policy_version: str = ""
     """Version of the policy that decided; the gate (`control`) sets it, not the policy itself."""
+
+
+def checked_tenant(name: str) -> str:
+    """Returns the name of a tenant. Raises `ConfigError` if it cannot be the name of a file too."""
+    if not _TENANT.match(name):
+        raise ConfigError(
+            f"{name[:100]!r} cannot be the name of a tenant; use letters, digits, '-', '_' and '.', such as 'acme', at most 64"
+        )
+    return name

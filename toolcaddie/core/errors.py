@@ -19,11 +19,13 @@ ToolcaddieError
 ├── SandboxError             the sandbox cannot run a command on this machine, or broke
 ├── HostError                a part of the machine, such as systemd, is missing, refused or failed
 ├── OutboundError            an outgoing request was refused by `guards.net` (address, redirect, size) or failed
+│   └── CircuitOpenError         the server has failed so often that nothing was sent to it
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
     ├── ProviderRateLimitError   429
     ├── ProviderRejectedError    other 4xx: the request is at fault
     ├── ProviderUnavailableError 5xx, no connection, timeout
+    │   └── ProviderPausedError      it failed so often that nothing is sent to it for a while
     └── ProviderProtocolError    an answer that breaks the API's format: garbage, a cut stream, no choices
 
 Errors that the model can correct are never raised. The model gets them as a `ToolResult` with `is_error`.
@@ -168,6 +170,10 @@ class OutboundError(ToolcaddieError):
         self.unanswered = unanswered
 
 
+class CircuitOpenError(OutboundError):
+    """The server of a tool has failed so often that the request was not sent."""
+
+
 class ProviderError(ToolcaddieError):
     """A provider failed.
 
@@ -211,6 +217,12 @@ class ProviderUnavailableError(ProviderError):
     """The provider cannot be reached, timed out, or failed on its side."""
 
     retryable = True
+
+
+class ProviderPausedError(ProviderUnavailableError):
+    """The provider has failed so often that the request was not sent. `retry_after` says when it is tried again."""
+
+    retryable = False
 
 
 class ProviderProtocolError(ProviderError):

@@ -17,6 +17,7 @@ from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import WireRequest
+from toolcaddie.guards.breakers import Breakers
 from toolcaddie.ports.wires import ClientWire, ReadsByRequest
 from toolcaddie.providers.http import HttpServer
 from toolcaddie.wires.foreign import for_wire
@@ -89,6 +90,10 @@ class Client:
             bounds=bounds,
             read_error=wire.read_error,
         )
+
+    def break_with(self, breakers: Breakers) -> None:
+        """Sends nothing to the server while its circuit is open."""
+        self._server.break_with(breakers.named(f"model:{self.name}@{self._server.host}"))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r}, host={self._server.host!r})"

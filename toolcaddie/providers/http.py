@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TypeVar
 
 import aiohttp
@@ -24,6 +25,7 @@ from toolcaddie.core.errors import (
     ConfigError,
     OutboundError,
     ProviderError,
+    ProviderPausedError,
     ProviderProtocolError,
     ProviderRejectedError,
     ProviderUnavailableError,
@@ -32,6 +34,7 @@ from toolcaddie.core.errors import (
 from toolcaddie.core.message import ModelDelta, ModelReply
 from toolcaddie.core.wire import ErrorReport
 from toolcaddie.guards.aside import aside
+from toolcaddie.guards.breakers import Breaker
 from toolcaddie.guards.json_counts import check_counts
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.guards.net import CONNECT_SECONDS, operator_client, read_capped
@@ -61,6 +64,8 @@ _NOT_FORWARDED = frozenset(
     }
 )
 """Headers of a caller that are not sent to the server: those of the caller's connection, and those with credentials."""
+_FAILURE = 500
+"""Status from which an answer is a failure of the server."""
 _CACHED_URLS = 64
 """Largest number of cached URLs."""
 _ERROR_SECONDS = 10.0
@@ -111,8 +116,13 @@ class HttpServer:
         self._secrets = _secrets(self._headers, api_key)
         self._session = session
         self._owns_session = session is None
+        self._breaker: Breaker | None = None
         self._urls: dict[str, URL] = {}
         self._reading = _Reading(self._cut_short)
+
+    def break_with(self, breaker: Breaker | None) -> None:
+        """Sends nothing while the circuit of this breaker is open."""
+        self._breaker = breaker
 
     @property
     def host(self) -> str | None:
@@ -207,11 +217,22 @@ class HttpServer:
         if self._session is None:
             self._session = operator_client(seconds=None)
         limits = self._timeout if timeout is None else _timeout(timeout)
-        merged, traced = self._merged(headers), trace_headers()
-        try:
-            return await self._session.request(
-                method, self._url(path), data=body, headers={**merged, **traced} if traced else merged, timeout=limits
+        breaker = self._breaker
+        if breaker is not None and (wait := breaker.wait()):
+            raise ProviderPausedError(
+                f"{self.name} at {self._base.origin()} has failed too often; it is tried again in {math.ceil(wait)} s",
+                retry_after=wait,
             )
+        merged, traced = self._merged(headers), trace_headers()
+        sent = {**merged, **traced} if traced else merged
+        send = partial(self._session.request, method, self._url(path), data=body, headers=sent, timeout=limits)
+        try:
+            if breaker is None:
+                return await send()
+            with breaker.watched(TimeoutError, aiohttp.ClientConnectionError) as attempt:
+                response = await send()
+                attempt.failed = response.status >= _FAILURE
+                return response
         except TimeoutError as error:
             raise self._too_slow() from error
         except OutboundError as error:

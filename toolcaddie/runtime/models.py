@@ -83,6 +83,8 @@ def provider_named(
         **{key: value for key, value in arguments.items() if value},
     }
     provider: Provider = registry.make("provider", name, {**settings, **more}, parts)
+    if parts.breakers is not None and (break_with := getattr(provider, "break_with", None)) is not None:
+        break_with(parts.breakers)
     return Entry(provider=provider, model=model)
 
 

@@ -34,7 +34,7 @@ from toolcaddie.engine.live import streamed
 from toolcaddie.inputs.parts import sources_from
 from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.learning import LogEntry
-from toolcaddie.ports import Policy
+from toolcaddie.ports import EventSink, Policy
 from toolcaddie.runtime.assembly import Assembly
 from toolcaddie.runtime.bus import Listener
 from toolcaddie.runtime.looking import Finder, Preview
@@ -276,6 +276,10 @@ class Runtime(Assembly):
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
         """Passes the events of all runs to a function until the `with` block ends."""
         return self._bus.subscribe(listener)
+
+    def add_sink(self, sink: EventSink) -> None:
+        """Adds a receiver of the events of all runs, for the life of the runtime."""
+        self._bus.add_sink(sink)
 
     @property
     def cache_statistics(self) -> Sequence[CacheStatistics]:

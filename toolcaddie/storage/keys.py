@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
@@ -20,6 +21,8 @@ from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import api_keys
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
+
+T = TypeVar("T")
 
 SECRET_PREFIX = "tc_"
 """Beginning of every secret."""
@@ -72,6 +75,8 @@ class ApiKeys:
         """Id of a key -> moment this process last wrote its `last_used` (steady)."""
         self._exist: tuple[float, bool] | None = None
         """Moment of the last read (steady), and whether there was any key."""
+        self._reads: dict[str, asyncio.Task[Any]] = {}
+        """Reads that are under way, by digest, and under an empty text the one of `any`."""
 
     async def add(
         self, name: str, principal: Principal, *, limits: Mapping[str, float | None] = _NO_LIMITS
@@ -119,16 +124,35 @@ class ApiKeys:
         digest = _digest(secret)
         read_at, key = self._checked.get(digest, (0.0, None))
         if key is None or self._steady() - read_at >= _FRESH_SECONDS:
-            key = await self._read(digest)
+            key = await self._joined(digest, lambda: self._read(digest))
         if key is not None:
             self._note_use(key)
         return key
 
     async def any(self) -> bool:
-        now = self._steady()
-        if self._exist is None or now - self._exist[0] >= _FRESH_SECONDS:
-            self._exist = now, bool(await self._reader.all(_ANY))
+        if self._exist is None or self._steady() - self._exist[0] >= _FRESH_SECONDS:
+            return await self._joined("", self._read_any)
         return self._exist[1]
+
+    async def _read_any(self) -> bool:
+        read_at = self._steady()
+        exist = bool(await self._reader.all(_ANY))
+        self._exist = read_at, exist
+        return exist
+
+    async def _joined(self, name: str, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Returns what a read returns. Requests that need the same one at the same time share it: a busy client would otherwise
+        cause a hundred of them in each second, and everybody else would wait for these."""
+        task: asyncio.Task[T] | None = self._reads.get(name)
+        if task is None:
+            task = asyncio.create_task(read())
+            self._reads[name] = task
+            task.add_done_callback(lambda done: self._end_read(name, done))
+        return await asyncio.shield(task)
+
+    def _end_read(self, name: str, task: asyncio.Task[Any]) -> None:
+        if self._reads.get(name) is task:
+            del self._reads[name]
 
     async def _read(self, digest: str) -> ApiKey | None:
         """Returns the live key with this digest from the database, and caches it; None: there is none."""
@@ -156,6 +180,7 @@ class ApiKeys:
 
     def _forget(self) -> None:
         self._checked.clear()
+        self._reads.clear()
         self._exist = None
 
 

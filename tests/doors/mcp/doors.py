@@ -13,10 +13,12 @@ from typing import Any
 import httpx2
 import mcp.client.streamable_http as transport
 from mcp import Client
+from prometheus_client import CollectorRegistry
 
 from tests.doors.serving import served
 from toolcaddie import PracticeModel
 from toolcaddie.app.settings import MCPSettings
+from toolcaddie.app.settings.traffic import TrafficSettings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.bounds import DEFAULT
@@ -24,6 +26,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.key_limits import NO_LIMITS, KeyLimits
 from toolcaddie.doors.gateway.access import Access
 from toolcaddie.doors.gateway.limiting import Limiter
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.runtime import Runtime
@@ -60,6 +63,7 @@ async def mcp_door(
     *,
     settings: MCPSettings | None = None,
     key_limits: KeyLimits = NO_LIMITS,
+    traffic: TrafficSettings | None = None,
     clock: Callable[[], float] = time.time,
     **runtime: Any,
 ) -> AsyncIterator[Door]:
@@ -79,6 +83,11 @@ async def mcp_door(
                 bounds=DEFAULT,
                 state_key="s" * 32,
                 limiter=Limiter(database.meter, made, defaults=lambda: key_limits, clock=clock),
+                traffic=Traffic(
+                    traffic or TrafficSettings(),
+                    registry=CollectorRegistry(),
+                    stopping=lambda: made.stopping,
+                ),
             ) as door,
             served(door) as address,
         ):

@@ -86,6 +86,7 @@ def load_settings(
     _check_programs(file, settings, origins)
     _check_zone(file, settings, origins)
     check_bounds(settings.bounds)
+    settings.traffic.places(settings.bounds)
     return _with_personas_in(Path() if path is None else path.parent, settings)
 
 

@@ -11,8 +11,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from toolcaddie.app.settings.console import ConsoleSettings
 from toolcaddie.app.settings.jobs import JobSettings
 from toolcaddie.app.settings.telemetry import TelemetrySettings
+from toolcaddie.app.settings.traffic import TrafficSettings
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.breakers import BreakerSettings
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.core.learning import LearningSettings
@@ -383,6 +385,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache: CacheSettings = CacheSettings()
     bounds: Bounds = Bounds()
     """Limits of the size of everything that comes from outside."""
+    breakers: BreakerSettings = BreakerSettings()
+    """Circuit breakers of the upstreams: models, MCP servers and OpenAPI sources."""
+    traffic: TrafficSettings = TrafficSettings()
+    """Requests at once, and the shares of tenants."""
     fallback: tuple[FallbackSettings, ...] = ()
     """The fallbacks, in the order in which they are asked."""
     tool_config: dict[str, Any] | None = None

@@ -10,7 +10,7 @@ import click
 
 from toolcaddie.app.build import existing_or_empty, opened
 from toolcaddie.app.settings import Settings
-from toolcaddie.core.control import Principal
+from toolcaddie.core.control import Principal, checked_tenant
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.key_limits import limit_options
@@ -29,6 +29,7 @@ T = TypeVar("T")
     epilog="\b\nExamples:\n"
     "  toolcaddie keys add laptop\n"
     "  toolcaddie keys add reception --role staff --bot reception\n"
+    "  toolcaddie keys add acme-web --tenant acme\n"
     "  toolcaddie keys limit laptop --requests-per-minute 60 --dollars-per-day 5\n"
     "  toolcaddie keys list --json\n"
     "  toolcaddie keys revoke laptop",
@@ -50,6 +51,7 @@ def command() -> None:
 @click.argument("name")
 @click.option("--role", help="Role of the requests with this key.")
 @click.option("--bot", help="Bot that makes the requests with this key.")
+@click.option("--tenant", default="default", show_default=True, help="Tenant of the requests with this key.")
 @limit_options
 @database_option
 @json_option
@@ -60,6 +62,7 @@ def add(
     name: str,
     role: str | None,
     bot: str | None,
+    tenant: str,
     database_url: str | None,
     as_json: bool,
     **limits: Any,
@@ -71,7 +74,7 @@ def add(
     settings = settings_of(common, database_url=database_url)
     if settings.bots:
         check_bot(settings, bot)
-    principal = Principal(id=name, role=role, bot=bot)
+    principal = Principal(id=name, role=role, bot=bot, tenant=checked_tenant(tenant))
     own = changed_limits({}, limits)
     key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own), create=True)
     if as_json:

@@ -23,7 +23,7 @@ import click
 import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from toolcaddie import __version__
@@ -69,6 +69,7 @@ from toolcaddie.doors.gateway.measured import Measured
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.doors.gateway.traced import Traced
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.doors.mcp.door import MCPDoor
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import load_offers
@@ -226,6 +227,7 @@ def _serve_with_workers(
             settings.server.workers,
             announce=_announce,
             stopping=listener.close,
+            lost=partial(mark_process_dead, path=metrics),
         )
         asyncio.run(workers.run())
 
@@ -295,7 +297,14 @@ async def _serve(
             await stack.enter_async_context(counted(parts.database.figures, parts.runtime.prices_of))
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
-        door = await stack.enter_async_context(_mcp_door(parts, None if common is None else common.state_key))
+        traffic = Traffic(
+            settings.traffic,
+            bounds=settings.bounds,
+            registry=parts.registry,
+            stopping=lambda: parts.runtime.stopping,
+        )
+        state_key = None if common is None else common.state_key
+        door = await stack.enter_async_context(_mcp_door(parts, state_key, traffic))
         reviews = _reviews(parts)
         channels = _channels(parts)
         if channels is not None:
@@ -316,6 +325,7 @@ async def _serve(
                 **(dict.fromkeys(door.paths, door) if settings.mcp.enabled else {}),
             },
             reviews=reviews,
+            traffic=traffic,
             metrics=metrics,
         )
         stack.push_async_callback(app.close)
@@ -355,9 +365,9 @@ def _joined_metrics(folder: str) -> CollectorRegistry:
     return registry
 
 
-def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
-    """Returns the MCP door. `state_key`: the secret that seals the state of waiting calls; None: that of the settings. Raises
-    `ConfigError` for settings that contradict each other."""
+def _mcp_door(parts: Assembled, state_key: str | None, traffic: Traffic) -> MCPDoor:
+    """Returns the MCP door. `state_key`: the secret that seals the state of waiting calls; None: that of the settings. `traffic`
+    admits its requests. Raises `ConfigError` for settings that contradict each other."""
     settings = parts.settings.mcp
     check_mode(settings)
     if settings.path in _TAKEN_PATHS or settings.path.startswith(
@@ -374,6 +384,7 @@ def _mcp_door(parts: Assembled, state_key: str | None) -> MCPDoor:
         state_key=state_key or state_key_of(settings),
         tokens=_tokens(settings),
         limiter=Limiter(parts.meter, parts.runtime, defaults=parts.key_limits),
+        traffic=traffic,
     )
 
 

@@ -97,12 +97,17 @@ class _Worker:
         return Failure(kind="CommandFailed", message=message, exit_code=1)
 
 
+def _nothing(pid: int) -> None:
+    """Does nothing about a worker that has ended."""
+
+
 class Workers:
     """The processes that serve one port.
 
     `work(number, report, *arguments)` runs in each of them until a signal stops it; `report(value)` says that it is ready. The
     function and its arguments must be picklable. `announce` receives the value of the first worker once all are ready.
-    `stopping` is called at the first signal. `pauses`: see `PAUSES`.
+    `stopping` is called at the first signal, and `lost` with the process id of a worker that has ended by itself. `pauses`: see
+    `PAUSES`.
     """
 
     def __init__(
@@ -113,6 +118,7 @@ class Workers:
         *,
         announce: Callable[[Any], None],
         stopping: Callable[[], None],
+        lost: Callable[[int], None] = _nothing,
         pauses: Sequence[float] = PAUSES,
     ) -> None:
         self._work = work
@@ -120,6 +126,7 @@ class Workers:
         self._count = count
         self._announce = announce
         self._on_stopping = stopping
+        self._on_lost = lost
         self._pauses = pauses
         self._workers: dict[int, _Worker] = {}
         self._stopped_workers: list[_Worker] = []
@@ -221,6 +228,8 @@ class Workers:
                 return
             soon = worker.ready is None or time.monotonic() - worker.began < _SOON
             failures = failures + 1 if soon else 1
+            if worker.process.pid is not None:
+                self._on_lost(worker.process.pid)
             error = worker.error
             if failures > len(self._pauses):
                 raise Reported(error or _ended_early(worker))

@@ -38,6 +38,7 @@ from toolcaddie.doors.gateway.response_pages import ResponsePages
 from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import App, Route, Router
 from toolcaddie.doors.gateway.stored import StoredResponses
+from toolcaddie.doors.gateway.traffic import Traffic, WaitsSink
 from toolcaddie.doors.gateway.untrusted import UntrustedNames
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.doors.reviewing import Reviews
@@ -93,6 +94,7 @@ def create_app(
     settings: GatewaySettings = _DEFAULT_SETTINGS,
     mounts: Mapping[str, App] | None = None,
     reviews: Reviews | None = None,
+    traffic: Traffic | None = None,
     metrics: CollectorRegistry | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Router:
@@ -101,10 +103,10 @@ def create_app(
     `forwards`: True if requests without tools go to the upstream byte for byte, provided that the upstream uses the wire of the
     door. False: they are answered by runs too, so that a fallback may answer if the upstream fails. `bounds`: the limits on sizes
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
-    `settings`: other names of models, and the paths that are passed on. `mounts`: other applications
-    by path, such as the MCP door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: no paths
-    are about them. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`: seconds since the epoch, for the
-    limits of keys.
+    `settings`: other names of models, and the paths that are passed on. `mounts`: other applications by path, such as the MCP
+    door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: no paths are about them. `traffic`
+    admits requests; None: by the default settings. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`:
+    seconds since the epoch, for the limits of keys.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -136,6 +138,7 @@ def create_app(
         pinned=checked_pins(settings.pinned),
         untrusted=UntrustedNames(settings.untrusted_client_tools),
     )
+    parts.runtime.add_sink(WaitsSink())
     writable = Writable(parts.event_log, parts.documents)
     every_key_header = key_headers(*(wire.name for wire in doors.values()))
     pages = Pages(
@@ -191,6 +194,7 @@ def create_app(
             wire=wire,
             handle=handler_of(wire).handle,
             key_headers=key_headers(wire.name),
+            works=True,
         )
         for path, wire in doors.items()
     ]
@@ -203,7 +207,14 @@ def create_app(
         return ()
 
     counts = [
-        Route(method="POST", path=path, wire=wire, handle=handler.handle, key_headers=key_headers(wire.name))
+        Route(
+            method="POST",
+            path=path,
+            wire=wire,
+            handle=handler.handle,
+            key_headers=key_headers(wire.name),
+            works=True,
+        )
         for door, wire in doors.items()
         for path, handler in counts_of(door, wire)
     ]
@@ -220,6 +231,7 @@ def create_app(
         Access(parts.keys),
         own_upstream_key=onward.own_key,
         bounds=bounds,
+        traffic=traffic or Traffic(bounds=bounds, registry=parts.registry, stopping=lambda: parts.runtime.stopping),
         elsewhere=passing,
         mounts=mounts,
         closing=close,

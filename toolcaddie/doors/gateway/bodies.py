@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 
 _FREE = 64 * 1024
 """Bytes of each body that are not counted, so that small requests are accepted while large ones use up the limit. The limit of
 connections also limits the sum of these bytes."""
+_MOST_DIGITS = 19
+"""The largest number of digits of a length."""
 
 
 class Bodies:
@@ -58,7 +61,17 @@ class Share:
             self._counted_bytes += counted
         return True
 
+    def fits(self, size: int) -> bool:
+        """Returns True if a whole body of so many bytes would be within the limit at present."""
+        return self._bodies._total + max(0, size - _FREE) <= self._bodies._most
+
     def give(self) -> None:
         """Subtracts all bytes of this body from the counter. It may be called more than once."""
         self._bodies._give(self._counted_bytes)
         self._counted_bytes = 0
+
+
+def declared_length(headers: Mapping[bytes, bytes]) -> int:
+    """Returns the length of a body as its sender declares it; 0: it is not declared."""
+    text = headers.get(b"content-length", b"")
+    return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else 0

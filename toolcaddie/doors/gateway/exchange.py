@@ -13,7 +13,7 @@ from typing import Any
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.bodies import Share
+from toolcaddie.doors.gateway.bodies import Share, declared_length
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.ports.wires import DoorWire
 
@@ -58,9 +58,11 @@ class Exchange:
 
         `share` counts its bytes towards the limit for the bodies of all requests.
         """
-        declared = self.headers.get(b"content-length", b"")
-        if declared.isdigit() and len(declared) < 20 and int(declared) > self._bounds.body:
+        declared = declared_length(self.headers)
+        if declared > self._bounds.body:
             return self._too_large()
+        if not share.fits(declared):
+            return self._too_many_bodies()
         parts: list[bytes] = []
         while True:
             message = await self._receive()

@@ -47,6 +47,7 @@ from toolcaddie.doors.gateway.limiting import ACCOUNT, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
+from toolcaddie.doors.gateway.traffic import away
 from toolcaddie.doors.gateway.untrusted import NO_NAMES, UntrustedNames
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
@@ -259,6 +260,7 @@ class ModelHandler:
         path = self._forward_path
         if exchange.query:
             path = f"{path}?{exchange.query.decode('latin-1')}"
+        away()
         try:
             with charged(exchange, observed=True):
                 response = await provider.forward("POST", path, body, headers)
@@ -396,6 +398,7 @@ class ModelHandler:
         headers |= _claim_headers(result) | _ending_headers(result.ending)
         body = self._wire.write_reply(reply, head)
         await self._answered(exchange, envelope, request.principal, body)
+        away()
         await exchange.answer(200, body, headers)
 
     async def _answer_stream(
@@ -446,6 +449,7 @@ class ModelHandler:
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
         await self._answered(exchange, envelope, request.principal, writer)
+        away()
         await exchange.write(ending, more=False)
 
     def _reply_of(self, result: RunResult, door_request: DoorRequest) -> ModelReply:

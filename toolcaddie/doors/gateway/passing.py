@@ -26,6 +26,7 @@ from toolcaddie.doors.gateway.limiting import ACCOUNT, Account, Limiter, charged
 from toolcaddie.doors.gateway.onward import Onward, pass_on
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.gateway.router import Caller, Route
+from toolcaddie.doors.gateway.traffic import away
 from toolcaddie.ports import Forwarder, Provider
 from toolcaddie.wires.bodies import open_envelope
 
@@ -66,12 +67,12 @@ class Passing:
     @property
     def routes(self) -> tuple[Route, ...]:
         return (
-            *(self._route("POST", path, self._compute) for path in _ALWAYS),
+            *(self._route("POST", path, self._compute, works=True) for path in _ALWAYS),
             self._route("GET", "/v1/models/{model*}", self._model),
         )
 
-    def _route(self, method: Literal["GET", "POST"], path: str, handle: Any) -> Route:
-        return Route(method=method, path=path, handle=handle, key_headers=self.key_headers)
+    def _route(self, method: Literal["GET", "POST"], path: str, handle: Any, *, works: bool = False) -> Route:
+        return Route(method=method, path=path, handle=handle, key_headers=self.key_headers, works=works)
 
     # ---------------------------------------------------------------- paths without a route
 
@@ -169,6 +170,7 @@ class Passing:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], exchange: Exchange
     ) -> None:
         assert isinstance(self._provider, Forwarder)
+        away()
         with charged(exchange, observed=True):
             await pass_on(await self._provider.forward(method, path, body, headers), exchange)
 

@@ -20,6 +20,7 @@ from toolcaddie.core.errors import (
     LimitExceededError,
     ProviderAuthError,
     ProviderError,
+    ProviderPausedError,
     ProviderRateLimitError,
     ProviderRejectedError,
     ProviderUnavailableError,
@@ -100,6 +101,10 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
             )
         case ProviderRateLimitError():
             return _rate_limited(error)
+        case ProviderPausedError():
+            wait = math.ceil(error.retry_after or 1)
+            headers = {"retry-after": str(wait)}
+            return problem(503, str(error), kind="upstream_error", code="upstream_paused", headers=headers)
         case ProviderUnavailableError() if error.status is None:
             return problem(504 if _too_slow(error) else 502, str(error), kind="upstream_error", code="upstream_down")
         case ProviderUnavailableError():

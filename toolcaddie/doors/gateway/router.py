@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -22,6 +23,7 @@ from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, Sender, repea
 from toolcaddie.doors.gateway.elsewhere import PASSED, advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -69,6 +71,8 @@ class Route:
     """Headers that may contain the API key."""
     public: bool = False
     """True if no key is required."""
+    works: bool = False
+    """True if requests need work, so that they wait for their turn (`Traffic`)."""
 
 
 class Elsewhere(Protocol):
@@ -86,8 +90,8 @@ class Elsewhere(Protocol):
 
 class Router:
     """An ASGI application over a table of routes. `elsewhere` gets the requests to paths that are not in the table.
-    `mounts`: other applications by path, which authenticate their clients themselves; one at a path that ends in `/` gets all
-    paths below. `closing`: see `close`."""
+    `traffic` admits the requests that need work. `mounts`: other applications by path, which authenticate their clients
+    themselves; one at a path that ends in `/` gets all paths below. `closing`: see `close`."""
 
     def __init__(
         self,
@@ -96,6 +100,7 @@ class Router:
         *,
         own_upstream_key: bool,
         bounds: Bounds,
+        traffic: Traffic,
         elsewhere: Elsewhere | None = None,
         mounts: Mapping[str, App] | None = None,
         closing: Callable[[], Awaitable[None]] | None = None,
@@ -106,6 +111,7 @@ class Router:
             for method in (route.method, *(("HEAD",) if route.method == "GET" else ())):
                 methods[method] = route
         self._patterns = [(_pattern(path), methods) for path, methods in self._routes.items() if "{" in path]
+        self._traffic = traffic
         self._elsewhere = elsewhere
         self._access = access
         self._own_upstream_key = own_upstream_key
@@ -142,12 +148,20 @@ class Router:
             )
             if isinstance(caller, Problem):
                 await exchange.refuse(caller)
+            elif route.works:
+                await self._at_its_turn(exchange, caller, partial(route.handle, exchange, caller))
             else:
                 await route.handle(exchange, caller)
         except Exception as error:  # the outermost frame: an unforeseen error is logged and reported to the client
             if not isinstance(error, ToolcaddieError):
                 log.exception("request_failed", path=scope["path"][:200])
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
+
+    async def _at_its_turn(self, exchange: Exchange, caller: Caller, handle: Callable[[], Awaitable[None]]) -> None:
+        """Answers a request that needs work, or refuses it if too many others do."""
+        refusal = await self._traffic.serve(caller.principal.tenant, exchange.headers, handle)
+        if refusal is not None:
+            await exchange.refuse(refusal)
 
     def _mounted(self, path: str) -> App | None:
         """Returns the other application of a path; None: it is the gateway's own."""
@@ -197,7 +211,7 @@ class Router:
             has_body = method not in ("GET", "HEAD", "DELETE")
             caller = await self._caller(exchange, scope, elsewhere.key_headers, has_body=has_body)
             if not isinstance(caller, Problem) and elsewhere.accepts(method, exchange, caller):
-                await elsewhere.handle(method, exchange, caller)
+                await self._at_its_turn(exchange, caller, partial(elsewhere.handle, method, exchange, caller))
                 return
         await self._miss(exchange, scope, methods)
 

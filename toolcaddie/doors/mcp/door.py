@@ -10,6 +10,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Self
 
 import msgspec
@@ -20,6 +21,7 @@ from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.access import Access, Sender, repeated_header
 from toolcaddie.doors.gateway.limiting import Limiter
 from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.doors.mcp.oauth import Tokens
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.seat import SEAT, Seat
@@ -63,11 +65,13 @@ class MCPDoor:
         state_key: str | None = None,
         tokens: Tokens | None = None,
         limiter: Limiter | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self._runtime, self._documents, self._offers = runtime, documents, offers
         self._access = access
         self._tokens = tokens
         self._limiter = limiter
+        self._traffic = traffic
         self._settings = settings
         self._bounds = bounds
         self._state_key = state_key
@@ -123,6 +127,10 @@ class MCPDoor:
         app = await self._opened()
         if scope["method"] == "GET":
             await self._streamed(app, scope, receive, send)
+        elif scope["method"] == "POST" and self._traffic is not None:
+            refusal = await self._traffic.serve(sender.principal.tenant, headers, partial(app, scope, receive, send))
+            if refusal is not None:
+                await _refuse(refusal, send)
         else:
             await app(scope, receive, send)
 
@@ -237,8 +245,11 @@ def _token(headers: Mapping[bytes, bytes]) -> str:
 
 
 async def _refuse(refusal: Problem, send: Send) -> None:
-    """Sends a refusal as an error of JSON-RPC."""
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _INVALID_REQUEST, "message": refusal.message}}
+    """Sends a refusal as an error of JSON-RPC. If the client may try again, its code is the status, as for limits of keys."""
+    error: dict[str, Any] = {"code": _INVALID_REQUEST, "message": refusal.message}
+    if seconds := refusal.headers.get("retry-after"):
+        error |= {"code": refusal.status, "data": {"retryAfter": int(seconds)}}
+    error = {"jsonrpc": "2.0", "id": None, "error": error}
     await _send_json(refusal.status, msgspec.json.encode(error), refusal.headers, send)
 
 

@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     connect_seconds: Seconds
     refresh_seconds: Seconds
     concurrency: Positive
+    hedge_after: Seconds
     max_tools: Positive
 
 

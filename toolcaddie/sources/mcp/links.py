@@ -4,6 +4,7 @@ whatever a call ends with."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,6 +17,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
+from toolcaddie.guards.hedging import hedged
 from toolcaddie.parts import Parts
 from toolcaddie.sources.mcp.definitions import Definition
 from toolcaddie.sources.mcp.link import Hooks, Link, LinkLostError, MakeAuth, is_timeout
@@ -47,6 +49,7 @@ class Links:
         self._server = server
         self._parts = parts
         self._sampler = sampler
+        self._breaker = None if parts.breakers is None else parts.breakers.named(f"mcp:{server.name}")
         self._personal: OrderedDict[tuple[str, str], asyncio.Task[Link]] = OrderedDict()
         self.main = Link(
             server, parts, Hooks(listed=listed, lost=lost), make_auth=self._auth(OPERATOR), sampler=sampler
@@ -66,9 +69,22 @@ class Links:
     ) -> ToolResult:
         """Calls a tool, reads a resource or gets a prompt. The timeout of the tool includes the time until the server is
         connected and until another call leaves its place."""
+        breaker = self._breaker
+        if breaker is not None and (wait := breaker.wait()):
+            seconds = math.ceil(wait)
+            return self._failed(
+                tool,
+                f"has failed too often, so nothing is sent to it for another {seconds} s; try again later, or do without it",
+            )
         try:
-            async with asyncio.timeout(tool.timeout):
-                return await self._called(definition, tool, arguments, context)
+            if breaker is None:
+                return await self._answered(definition, tool, arguments, context)
+            with breaker.watched(TimeoutError, OSError, httpx2.HTTPError) as attempt:
+                try:
+                    return await self._answered(definition, tool, arguments, context)
+                except (MCPError, LinkLostError) as error:
+                    attempt.failed = is_timeout(error) if isinstance(error, MCPError) else error.began
+                    raise
         except LinkLostError as error:
             if error.began:
                 return self._failed(tool, f"went away during the call, which may or may not have run: {error}")
@@ -83,6 +99,18 @@ class Links:
             return self._failed(tool, f"failed: {error}")
         except (ValueError, RuntimeError, TypeError) as error:
             return self._failed(tool, f"sent an answer that breaks the protocol: {str(error).partition(chr(10))[0]}")
+
+    async def _answered(
+        self, definition: Definition, tool: Tool, arguments: dict[str, Any], context: RunContext
+    ) -> ToolResult:
+        """Calls what the definition names, within the timeout of the tool; a second time if it only reads and takes long. Raises
+        whatever goes wrong."""
+        reads = definition.kind == "resource" or tool.annotations.read_only is True
+        async with asyncio.timeout(tool.timeout):
+            return await hedged(
+                partial(self._called, definition, tool, arguments, context),
+                self._server.hedge_after if reads else None,
+            )
 
     async def _called(
         self, definition: Definition, tool: Tool, arguments: dict[str, Any], context: RunContext

@@ -89,6 +89,8 @@ class McpServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connect_seconds: Seconds = 10.0
     refresh_seconds: Seconds = 300.0
     concurrency: Positive = 100
+    hedge_after: Seconds | None = None
+    """Seconds after which a call of a read-only tool is sent a second time; the first answer counts. None: never."""
     max_tools: Positive = 1_000
 
     @property

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     category: str
     timeout: Seconds
     concurrency: Positive
+    hedge_after: Seconds
     max_document_bytes: Positive
     max_response_bytes: Positive
     max_schema_bytes: Positive

@@ -67,6 +67,8 @@ class OpenApi(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout: Seconds = 30.0
     concurrency: Positive = 100
     """The largest number of open connections."""
+    hedge_after: Seconds | None = None
+    """Seconds after which a GET or HEAD of a read-only operation is sent a second time; the first answer counts. None: never."""
     max_document_bytes: Positive = 64 * MEGABYTE
     max_response_bytes: Positive = 4 * MEGABYTE
     max_schema_bytes: Positive = 64 * 1024

@@ -4,14 +4,17 @@ reached at public addresses alone. An answer is read up to a limit."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from toolcaddie.core.errors import OutboundError
+from toolcaddie.core.errors import CircuitOpenError, OutboundError
+from toolcaddie.guards.hedging import hedged
 from toolcaddie.guards.net import USER_AGENT, read_decoded
 from toolcaddie.parts import Parts
 from toolcaddie.sources.openapi.addresses import lies_below
@@ -21,6 +24,12 @@ from toolcaddie.util.tracing import trace_headers
 
 _FOLLOWING = frozenset({"GET", "HEAD"})
 """Methods whose redirects are followed, if they stay on the same host."""
+_FAILURE = 500
+"""Status from which an answer is a failure of the server."""
+
+
+class _UnreachableError(OutboundError):
+    """The connection to a server has failed."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -38,14 +47,33 @@ class Sender:
         self._operator: aiohttp.ClientSession = parts.client(seconds=api.timeout, decompress=False)
         self._guarded = parts.guarded_client(seconds=api.timeout, max_redirects=0, max_bytes=api.max_response_bytes)
         self._free = asyncio.Semaphore(api.concurrency)
+        self._breaker = None if parts.breakers is None else parts.breakers.named(f"openapi:{api.name}")
 
     async def close(self) -> None:
         """Closes all connections."""
         await self._operator.close()
         await self._guarded.close()
 
-    async def send(self, request: HttpRequest) -> Answer:
-        """Returns the answer, whatever its status. Raises `OutboundError` or `TimeoutError`."""
+    async def send(self, request: HttpRequest, *, reads: bool = False) -> Answer:
+        """Returns the answer, whatever its status. `reads`: True for a request without effects, which may be sent twice
+        (`hedge_after`). Raises `CircuitOpenError`, `OutboundError` or `TimeoutError`."""
+        return await hedged(partial(self._guarded_send, request), self._api.hedge_after if reads else None)
+
+    async def _guarded_send(self, request: HttpRequest) -> Answer:
+        """Sends a request unless the circuit to the API is open."""
+        breaker = self._breaker
+        if breaker is None:
+            return await self._send(request)
+        if wait := breaker.wait():
+            raise CircuitOpenError(
+                f"the API {self._api.name!r} has failed too often, so nothing is sent to it for another {math.ceil(wait)} s"
+            )
+        with breaker.watched(TimeoutError, _UnreachableError) as attempt:
+            answer = await self._send(request)
+            attempt.failed = answer.status >= _FAILURE
+            return answer
+
+    async def _send(self, request: HttpRequest) -> Answer:
         async with self._free:
             if self._is_configured(request.address):
                 return await self._send_anywhere(request)
@@ -79,7 +107,7 @@ class Sender:
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # The text of the error is not passed on, because it may contain the address with its query.
-            raise OutboundError(f"{_host(request.address)} cannot be reached: {_reason(error)}") from error
+            raise _UnreachableError(f"{_host(request.address)} cannot be reached: {_reason(error)}") from error
 
 
 def _host(address: str) -> str:

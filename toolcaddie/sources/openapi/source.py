@@ -8,7 +8,7 @@ from typing import Any
 
 from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.catalog import Category
-from toolcaddie.core.errors import ConfigError, OutboundError
+from toolcaddie.core.errors import CircuitOpenError, ConfigError, OutboundError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.guards.aside import aside
@@ -26,6 +26,8 @@ from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 
+_READS = ("GET", "HEAD")
+"""Methods of requests that may be sent twice."""
 _SHOWN_PROBLEMS = 20
 """The largest number of problems of a document that are logged."""
 
@@ -110,7 +112,15 @@ class OpenApiSource:
         if server is None:
             return failed(f"{tool.name}: no server of this operation may be called; {self._remedy()}")
         try:
-            return await self._call(route, server, arguments, context, self._credentials, self._sender)
+            return await self._call(
+                route,
+                server,
+                arguments,
+                context,
+                self._credentials,
+                self._sender,
+                reads=tool.annotations.read_only is True,
+            )
         except UnusableValue as error:
             return failed(f"{tool.name}: {error}", "invalid_arguments")
         except NoCredential as error:
@@ -122,6 +132,8 @@ class OpenApiSource:
             return failed(
                 f"{tool.name}: the API did not answer within {self._api.timeout:g} s{_doubt(route)}", "timeout"
             )
+        except CircuitOpenError as error:
+            return failed(f"{tool.name}: {error}; try again later, or do without it")
         except (OutboundError, ConfigError) as error:
             return failed(f"{tool.name}: {error}{_doubt(route) if isinstance(error, OutboundError) else ''}")
 
@@ -133,12 +145,14 @@ class OpenApiSource:
         context: RunContext,
         credentials: Credentials,
         sender: Sender,
+        *,
+        reads: bool,
     ) -> ToolResult:
         headers = self._headers()
         for is_last in (False, True):
             proofs = await credentials.proofs(route.operation, context.principal)
             request = await request_of(route, arguments, server, headers, proofs)
-            answer = await sender.send(request)
+            answer = await sender.send(request, reads=reads and request.method in _READS)
             if is_last or not self._is_expired(answer, route):
                 break
             credentials.forget_tokens()
