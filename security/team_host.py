@@ -92,7 +92,9 @@ class ProcessQueue:
         """The ids of the work that was put, once each."""
         self._tasks: dict[str, asyncio.Future[bytes]] = {}
 
-    async def put(self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0) -> None:
+    async def put(
+        self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0, tenant: str | None = None
+    ) -> None:
         if work_id not in self._tasks and self.do is not None:
             self.begun.append(work_id)
             self._tasks[work_id] = asyncio.ensure_future(self.do(payload))

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from toolcaddie.app.build import Assembled
+from toolcaddie.app.evaluations import Evaluations
 from toolcaddie.app.measuring import Configuration
 from toolcaddie.app.measuring_process import Measurement
 from toolcaddie.core.tool import Tool
-from toolcaddie.doors.console.evaluation.tasks import Evaluations
 from toolcaddie.util.replacing import replace
 
 _EVALUATIONS, _REQUESTS = 3, 200

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from benchmarks.console.desks import ADMIN, reviews_of
 from benchmarks.console.trail import run_name
 from toolcaddie.app.build import Assembled
-from toolcaddie.doors.console.evaluation.tasks import Evaluations
+from toolcaddie.app.evaluations import Evaluations
 from toolcaddie.doors.console.playground.chats import Chats
 
 

@@ -15,7 +15,8 @@ import openai
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from toolcaddie.app.settings import GatewaySettings, Idempotency
+from toolcaddie.app.queues import QueueOnDemand
+from toolcaddie.app.settings import GatewaySettings, Idempotency, JobSettings
 from toolcaddie.app.settings.traffic import TrafficSettings
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.bounds import DEFAULT, Bounds
@@ -88,13 +89,17 @@ async def gateway(
     traffic: TrafficSettings | None = None,
     key_limits: KeyLimits = NO_LIMITS,
     clock: Callable[[], float] = time.time,
+    durable: bool = False,
+    jobs: JobSettings | None = None,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
-    """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
+    """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it. `durable`: it has a
+    queue of durable work, of which there may be one in a process.
     `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open
     it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
-    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy, clock=clock) as database:
+    url = f"sqlite:///{folder / 'gateway.sqlite'}"
+    async with Database(url, busy=busy, clock=clock) as database:
         made = Runtime(
             provider=provider,
             sources=sources,
@@ -119,6 +124,7 @@ async def gateway(
             registry=parts.registry,
             stopping=lambda: made.stopping,
         )
+        queue = QueueOnDemand(url, database) if durable else None
         app = create_app(
             parts,
             forwards=forwards,
@@ -128,6 +134,8 @@ async def gateway(
             settings=settings or GatewaySettings(),
             traffic=shared,
             clock=clock,
+            queue=queue,
+            jobs=jobs or JobSettings(),
         )
         async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
@@ -137,4 +145,6 @@ async def gateway(
                 await client.close()
                 with anyio.CancelScope(shield=True):
                     await app.close()
+                    if queue is not None:
+                        await queue.close()
                     await made.close()

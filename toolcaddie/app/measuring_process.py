@@ -61,6 +61,8 @@ class Measurement:
     """The largest number of runs of the trail that are read."""
     at: int = 5
     """The number of places that count for the recall."""
+    seconds: float = 1_800.0
+    """Seconds after which it is ended."""
 
 
 def started() -> subprocess.Popen[bytes]:

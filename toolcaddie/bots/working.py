@@ -7,18 +7,16 @@ were made, and the stored answer that the run has ended.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from toolcaddie.bots.talking import Talk
-from toolcaddie.core.approval import Approval
 from toolcaddie.core.bots import BotAnswer, BotWork
 from toolcaddie.core.errors import RunNotFoundError, StorageError, ToolcaddieError
 from toolcaddie.core.run import RunState
 from toolcaddie.ports import Store
+from toolcaddie.runtime.durable_runs import BEGINNINGS, DurableRuns
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -29,12 +27,7 @@ KIND = "bot"
 
 _ANSWER = "bot-answer"
 """Kind of the documents with the answers of work that has ended; the key is the id of the work."""
-_BEGINNINGS = "bot-beginnings"
-"""Kind of the documents with the number of times that work was begun; the key is the id of the work."""
 _TTL_SECONDS = 30 * 86_400.0
-_ATTEMPTS = 10
-"""The largest number of attempts while the database fails or another process still continues the run."""
-_PAUSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,54 +46,40 @@ class Worker:
         stored = await self.store.get(_ANSWER, work.id)
         if stored is not None:
             return msgspec.json.decode(stored, type=BotAnswer)
-        answer = await self._attempted(work)
+        answer = await self._answered(work)
         if answer.status != "pending":
             await self.store.put(_ANSWER, work.id, msgspec.json.encode(answer), ttl=_TTL_SECONDS)
             await self.talk.runtime.forget(answer.run_id)
         return answer
 
-    async def _attempted(self, work: BotWork) -> BotAnswer:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                return await self._continued(work)
-            except (StorageError, RunNotFoundError) as error:
-                log.warning("work_interrupted", work=work.id, attempt=attempt, error=str(error))
-                if attempt == _ATTEMPTS:
-                    raise
-                await asyncio.sleep(_PAUSE_SECONDS)
-            except ToolcaddieError as error:
-                log.warning("work_failed", work=work.id, error=str(error))
-                return _failure(work, error)
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _continued(self, work: BotWork) -> BotAnswer:
+    async def _answered(self, work: BotWork) -> BotAnswer:
         """Begins the run, or continues it if it is stored."""
-        begun = await self._beginnings(work)
-        if begun and (questions := await self._questions(_run(work, begun))) is not None:
-            if any(question.status == "open" for question in questions):
-                return BotAnswer(run_id=_run(work, begun).id, status="pending", text="")
-            return await self.talk.resume_durably(_run(work, begun))
-        number = str(begun + 1).encode()
-        before = str(begun).encode() if begun else None
-        if not await self.store.compare_and_set(_BEGINNINGS, work.id, number, expected=before, ttl=_TTL_SECONDS):
-            raise RunNotFoundError(f"another process begins {work.id!r} at this moment", param="run_id")
-        return await self.talk.answer_durably(_run(work, begun + 1))
 
-    async def _beginnings(self, work: BotWork) -> int:
-        stored = await self.store.get(_BEGINNINGS, work.id)
-        return 0 if stored is None else int(stored)
+        def run(run_id: str) -> BotWork:
+            return replace(work, id=run_id)
 
-    async def _questions(self, run: BotWork) -> Sequence[Approval] | None:
-        """Returns the questions of a run; None: it is not stored, because the process died before its first step."""
+        async def begin(run_id: str) -> BotAnswer:
+            return await self.talk.answer_durably(run(run_id))
+
+        async def resume(run_id: str) -> BotAnswer:
+            return await self.talk.resume_durably(run(run_id))
+
+        async def waiting(run_id: str) -> BotAnswer:
+            return BotAnswer(run_id=run_id, status="pending", text="")
+
+        runs = DurableRuns(runtime=self.talk.runtime, store=self.store)
         try:
-            return await self.talk.questions(run.id)
-        except RunNotFoundError:
-            return None
+            return await runs.answer(work.id, begin=begin, resume=resume, waiting=waiting)
+        except (StorageError, RunNotFoundError):
+            raise
+        except ToolcaddieError as error:
+            log.warning("work_failed", work=work.id, error=str(error))
+            return _failure(work, error)
 
 
 async def forget_answers(store: Store, prefix: str) -> None:
     """Removes the answers of all work whose ids begin so."""
-    for kind in (_ANSWER, _BEGINNINGS):
+    for kind in (_ANSWER, BEGINNINGS):
         while documents := (await store.scan(kind, prefix=prefix)).documents:
             for document in documents:
                 await store.delete(kind, document.key)
@@ -113,8 +92,3 @@ def _failure(work: BotWork, error: ToolcaddieError) -> BotAnswer:
     if state is None:
         return answer
     return replace(answer, usage=state.usage, calls=state.calls, taint=state.taint)
-
-
-def _run(work: BotWork, number: int) -> BotWork:
-    """Returns the work with the id of its run of this number. The trail records each run under an id of its own."""
-    return work if number == 1 else replace(work, id=f"{work.id}.{number}")

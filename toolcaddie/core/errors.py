@@ -15,6 +15,7 @@ ToolcaddieError
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
+├── QueueFullError           too much durable work of a tenant waits; `retry_after`
 ├── InterpreterError         the interpreter of programs could not be started or broke
 ├── SandboxError             the sandbox cannot run a command on this machine, or broke
 ├── HostError                a part of the machine, such as systemd, is missing, refused or failed
@@ -144,6 +145,14 @@ class AuditError(RunError):
 
 class StorageError(RunError):
     """The database failed on a read or write of anything but the trail (the record of runs; see `AuditError`)."""
+
+
+class QueueFullError(ToolcaddieError):
+    """Too much durable work of a tenant waits already. `retry_after`: seconds after which the work may be put again."""
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class InterpreterError(ToolcaddieError):

@@ -25,6 +25,7 @@ from sqlalchemy import create_engine, event, make_url
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.jobs.installed import PACKAGE, REMEDY
+from toolcaddie.jobs.tenants import require_room
 from toolcaddie.jobs.unfinished import UNFINISHED, schema_of, work_file
 
 _APPLICATION = "toolcaddie"
@@ -45,6 +46,21 @@ Begin = Callable[[str, str, bytes], Future[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """The limits of the queue of one kind of work; None: any number."""
+
+    is_done_here: bool = True
+    """False: this process puts such work, and leaves it to others."""
+    at_once: int | None = None
+    """The largest number of pieces that one process does at the same time."""
+    tenant_at_once: int | None = None
+    """The largest number of pieces of one tenant that all processes together do at the same time. If it is set, each piece has a
+    tenant."""
+    tenant_waiting: int | None = None
+    """The largest number of pieces of one tenant that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """The end of a piece of work: its result, or the reason why there is none."""
 
@@ -53,11 +69,11 @@ class Ending:
 
 
 class Engine:
-    """`queues`: for each kind of work the largest number of pieces that are done at once; None: any. Raises `ConfigError`."""
+    """`lanes`: the limits of each kind of work. Raises `ConfigError`."""
 
-    def __init__(self, database_url: str, queues: Mapping[str, int | None]) -> None:
+    def __init__(self, database_url: str, lanes: Mapping[str, Lane]) -> None:
         self._url, self._schema = _places(database_url)
-        self._queues = dict(queues)
+        self._lanes = dict(lanes)
         self._dbos: Any = None
         self._client: Any = None
         self._sql: SqlEngine | None = None
@@ -97,11 +113,16 @@ class Engine:
             except Exception as error:  # noqa: BLE001  whatever it is, it is the outcome of the work
                 return f"-has failed: {type(error).__name__}: {error}"
 
-        dbos.DBOS.listen_queues(list(self._queues))
+        done_here = {name: lane for name, lane in self._lanes.items() if lane.is_done_here}
+        dbos.DBOS.listen_queues(list(done_here))
         dbos.DBOS.launch()
-        for name, most in self._queues.items():
+        for name, lane in done_here.items():
             dbos.DBOS.register_queue(
-                name, worker_concurrency=most, polling_interval_sec=_POLL_SECONDS, on_conflict="always_update"
+                name,
+                worker_concurrency=lane.at_once,
+                partition_concurrency=lane.tenant_at_once,
+                polling_interval_sec=_POLL_SECONDS,
+                on_conflict="always_update",
             )
         self._client = dbos.DBOSClient(
             system_database_engine=self._sql,
@@ -118,7 +139,8 @@ class Engine:
             self._sql.dispose()
         self._dbos = self._client = self._sql = None
 
-    def put(self, kind: str, work: Sequence[tuple[str, bytes]], delay: float) -> None:
+    def put(self, kind: str, work: Sequence[tuple[str, bytes]], delay: float, tenant: str | None = None) -> None:
+        """Raises `QueueFullError` if the tenant has too many pieces that wait."""
         options: dict[str, Any] = {
             "workflow_name": _WORK,
             "queue_name": kind,
@@ -128,7 +150,11 @@ class Engine:
         if delay > 0:
             options["delay_seconds"] = delay
         assert self._sql is not None, "`start` opens it"
+        if tenant is not None:
+            options["queue_partition_key"] = tenant
         with self._sql.begin() as connection:
+            if tenant is not None and (most := self._lanes[kind].tenant_waiting) is not None:
+                require_room(connection, self._schema, kind, tenant, most=most)
             for work_id, payload in work:
                 encoded = base64.b64encode(payload).decode()
                 self._client.enqueue_in_transaction(connection, {**options, "workflow_id": work_id}, kind, encoded)

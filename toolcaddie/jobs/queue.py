@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from toolcaddie.core.errors import ConfigError, RunError, StorageError
-from toolcaddie.jobs.engine import Engine
+from toolcaddie.jobs.engine import Engine, Lane
+from toolcaddie.jobs.replicas import forget_dead, register, unregister
 from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
 from toolcaddie.util.waiting import wait_up_to
@@ -44,12 +45,21 @@ _POLL_SECONDS = 0.1
 class WorkKind:
     """A kind of work."""
 
-    do: Callable[[bytes], Awaitable[bytes]]
+    do: Callable[[bytes], Awaitable[bytes]] | None
     """Does a piece of work and returns its result. It may run again after a crash, with the same payload. An exception means that
-    it has failed for good."""
+    it has failed for good. None: this process puts such work, and leaves it to others."""
     at_once: int | None = 100
     """The largest number of pieces that one process does at the same time; None: any. Work that waits for other work of its kind
     must have None, or all places could be taken by those that wait."""
+    tenant_at_once: int | None = None
+    """The largest number of pieces of one tenant that all processes together do at the same time; None: any. If it is set, each
+    piece is put with its tenant, and the tenants take turns."""
+    tenant_waiting: int | None = None
+    """The largest number of pieces of one tenant that wait; `put` refuses more with `QueueFullError`. None: any."""
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(at_once=self.at_once, tenant_at_once=self.tenant_at_once, tenant_waiting=self.tenant_waiting)
 
 
 class DurableQueue:
@@ -60,7 +70,7 @@ class DurableQueue:
     def __init__(self, database_url: str, store: Store, kinds: Mapping[str, WorkKind]) -> None:
         self._store = store
         self._kinds = dict(kinds)
-        self._engine = Engine(database_url, {name: kind.at_once for name, kind in kinds.items()})
+        self._engine = Engine(database_url, {name: kind.lane for name, kind in kinds.items()})
         self._tasks: dict[str, asyncio.Task[bytes]] = {}
         self._ended = asyncio.Event()
         """Set, and replaced, when a piece of work ends in this process."""
@@ -78,6 +88,8 @@ class DurableQueue:
             with suppress(asyncio.CancelledError):
                 await self._watch
         await self._stop()
+        with suppress(StorageError):  # another process removes it
+            await unregister(self._store, self._lease)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -88,14 +100,22 @@ class DurableQueue:
     ) -> None:
         await self.close()
 
-    async def put(self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0) -> None:
-        self._check(kind)
-        await asyncio.to_thread(self._engine.put, kind, [(work_id, payload)], delay)
+    async def put(
+        self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0, tenant: str | None = None
+    ) -> None:
+        await self._put(kind, [(work_id, payload)], delay, tenant)
 
-    async def put_many(self, kind: str, work: Sequence[tuple[str, bytes]]) -> None:
-        self._check(kind)
+    async def put_many(self, kind: str, work: Sequence[tuple[str, bytes]], *, tenant: str | None = None) -> None:
         if work:
-            await asyncio.to_thread(self._engine.put, kind, work, 0.0)
+            await self._put(kind, work, 0.0, tenant)
+
+    async def _put(self, kind: str, work: Sequence[tuple[str, bytes]], delay: float, tenant: str | None) -> None:
+        if kind not in self._kinds:
+            raise ConfigError(f"there is no kind of work {kind!r}; there are {', '.join(self._kinds)}")
+        takes_turns = self._kinds[kind].tenant_at_once is not None
+        if takes_turns and tenant is None:
+            raise ConfigError(f"work of the kind {kind!r} has limits for each tenant, so it is put with a tenant")
+        await asyncio.to_thread(self._engine.put, kind, work, delay, tenant if takes_turns else None)
 
     async def result(self, work_id: str, *, timeout: float | None = None) -> bytes:
         async with asyncio.timeout(timeout):
@@ -113,10 +133,6 @@ class DurableQueue:
     async def given_up(self, work_ids: Sequence[str]) -> Sequence[str]:
         return await asyncio.to_thread(self._engine.over, work_ids)
 
-    def _check(self, kind: str) -> None:
-        if kind not in self._kinds:
-            raise ConfigError(f"there is no kind of work {kind!r}; there are {', '.join(self._kinds)}")
-
     # --- work of this process ------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
@@ -128,6 +144,9 @@ class DurableQueue:
             return asyncio.run_coroutine_threadsafe(self._do(kind, work_id, payload), loop)
 
         await asyncio.to_thread(self._engine.start, str(self._lease), begin)
+        done = [name for name, kind in self._kinds.items() if kind.do is not None]
+        if done:
+            await register(self._store, self._lease, done)
 
     async def _stop(self) -> None:
         tasks = list(self._tasks.values())
@@ -138,7 +157,9 @@ class DurableQueue:
 
     async def _do(self, kind: str, work_id: str, payload: bytes) -> bytes:
         """Does a piece of work. What ends without the lease is not reported: the work belongs to another process by then."""
-        task = asyncio.ensure_future(self._kinds[kind].do(payload))
+        do = self._kinds[kind].do
+        assert do is not None, "this process gets no such work"
+        task = asyncio.ensure_future(do(payload))
         self._tasks[work_id] = task
         try:
             result = await task
@@ -173,6 +194,7 @@ class DurableQueue:
                 if clock() - cleaned > _CLEAN_SECONDS:
                     cleaned = clock()
                     await asyncio.to_thread(self._engine.clean, _KEEP_SECONDS)
+                    await forget_dead(self._store)
             except Exception as error:  # noqa: BLE001  the outermost frame of the task, which must outlive any failure
                 log.warning("durable_work_not_watched", error=f"{type(error).__name__}: {error}")
             await asyncio.sleep(_LOOK_SECONDS)

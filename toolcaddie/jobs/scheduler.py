@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -23,6 +23,7 @@ from typing import Self
 import msgspec
 from cronsim import CronSimError
 
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.jobs import Job, JobOutcome, Slot, milliseconds
 from toolcaddie.jobs.catching_up import CatchUpRule
@@ -35,8 +36,10 @@ from toolcaddie.util.waiting import wait_up_to
 
 log = Logger(__name__)
 
-WORK = "jobs"
+WORK = "slots"
 """The kind of work of slots."""
+EARLIER_WORK = "jobs"
+"""The kind under which earlier versions put slots, before tenants took turns. They may still wait there."""
 
 RunJob = Callable[[Job, Slot], Awaitable[JobOutcome]]
 """Sends the message of a job, or lets its bot follow its instruction. After a crash it is called again with the same slot, so
@@ -49,6 +52,7 @@ _AT_ONCE = 100
 _CLEAN_SECONDS = 60.0
 _KEEP_SECONDS = 7 * 86_400.0
 _LAST = CatchUpRule()
+_NOBODY = Principal()
 _GIVEN_UP = "its work was given up after too many crashes, or cancelled"
 
 
@@ -72,8 +76,8 @@ class Scheduler:
         self._catch_up = catch_up
         self._clock = clock
         self._woken = asyncio.Event()
-        self._unput: list[Slot] = []
-        """Claimed slots that are not in the queue yet."""
+        self._unput: dict[str, list[Slot]] = {}
+        """Claimed slots that are not in the queue yet, by tenant."""
         self._registered: int | None = None
         self._cleaned = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -118,13 +122,14 @@ class Scheduler:
         """Begins everything that is due. Returns the seconds until the next step."""
         lease = await self._store.lease()
         await self._register(lease)
-        await self._put(())
+        await self._put((), {})
         while orphans := await self._rows.adopt(lease=lease, most=_AT_ONCE):
-            await self._put(orphans)
+            jobs = await asyncio.gather(*(self._rows.get(each) for each in {slot.job for slot in orphans}))
+            await self._put(orphans, _tenants([job for job in jobs if job is not None]))
         while due := await self._rows.due(self._clock(), most=_AT_ONCE):
             claims = [claim for job in due if (claim := await self._claim(job)) is not None]
             slots = await self._rows.claim([claim for claim in claims if claim.slot >= 0], lease=lease)
-            await self._put(slots)
+            await self._put(slots, _tenants(due))
             await self._leave_out([claim for claim in claims if claim.slot < 0])
             if len(due) < _AT_ONCE:
                 break
@@ -151,11 +156,15 @@ class Scheduler:
         for claim in claims:
             await self._rows.switch(claim.job.id, enabled=claim.next is not None, next_slot=claim.next)
 
-    async def _put(self, slots: Sequence[Slot]) -> None:
-        self._unput += slots
-        if self._unput:
-            await self._queue.put_many(WORK, [(slot.work_id, _payload(slot)) for slot in self._unput])
-            self._unput = []
+    async def _put(self, slots: Sequence[Slot], tenants: Mapping[str, str]) -> None:
+        """Puts slots into the queue. `tenants`: of their jobs, by id; a job that is missing was removed, and its slot ends."""
+        for slot in slots:
+            self._unput.setdefault(tenants.get(slot.job, _NOBODY.tenant), []).append(slot)
+        while self._unput:
+            tenant, of_tenant = next(iter(self._unput.items()))
+            work = [(slot.work_id, _payload(slot)) for slot in of_tenant]
+            await self._queue.put_many(WORK, work, tenant=tenant)
+            del self._unput[tenant]
 
     async def _register(self, lease: int) -> None:
         """Writes down that this process runs jobs."""
@@ -227,6 +236,11 @@ class Scheduler:
             delete=not goes_on and job.delete_after_run and outcome.succeeded,
         )
         self.wake()
+
+
+def _tenants(jobs: Sequence[Job]) -> Mapping[str, str]:
+    """Returns the tenants of jobs by the id of the job."""
+    return {job.id: job.owner.tenant for job in jobs}
 
 
 def _payload(slot: Slot) -> bytes:

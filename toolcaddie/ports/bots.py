@@ -61,10 +61,14 @@ class BotTalk(Protocol):
 class WorkQueue(Protocol):
     """Durable work: what is put here is done, in this process or in another one, whatever dies meanwhile."""
 
-    async def put(self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0) -> None:
+    async def put(
+        self, kind: str, work_id: str, payload: bytes, *, delay: float = 0.0, tenant: str | None = None
+    ) -> None:
         """Puts a piece of work; on return it is on disk. The same id is put once. `kind` names the function that does it: it is
         given the payload and returns the result. It may run more than once, so it must be safe to repeat. `delay`: seconds
-        before it begins."""
+        before it begins. `tenant`: whose work it is, if the kind has limits for each tenant.
+
+        Raises `QueueFullError` if too much work of the tenant waits already."""
         ...
 
     async def result(self, work_id: str, *, timeout: float | None = None) -> bytes:

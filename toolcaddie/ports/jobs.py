@@ -108,8 +108,8 @@ class JobStore(Protocol):
 class SlotQueue(WorkQueue, Protocol):
     """A queue that takes many pieces of work at once, and tells which were given up."""
 
-    async def put_many(self, kind: str, work: Sequence[tuple[str, bytes]]) -> None:
-        """Puts pieces of work by id and payload, in one transaction. Far cheaper than the same number of `put`."""
+    async def put_many(self, kind: str, work: Sequence[tuple[str, bytes]], *, tenant: str | None = None) -> None:
+        """Puts pieces of work of one tenant by id and payload, in one transaction. Far cheaper than the same number of `put`."""
         ...
 
     async def given_up(self, work_ids: Sequence[str]) -> Sequence[str]:

@@ -86,9 +86,10 @@ class Ending:
 
 def storable(request: RunRequest, output: Output | None) -> RunRequest:
     """Returns the request in the form in which it may be stored for weeks: without headers that prove an identity, and without
-    live objects. A transcript is omitted, because a resumed run does not answer the client that sent it."""
+    live objects. A transcript is omitted unless the run is durable, because no other resumed run answers the client that sent
+    it."""
     headers = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}
     stored = replace(request, headers=headers, dependencies=(), output=None if output is None else output.schema)
-    if isinstance(request.conversation, Transcript):
+    if isinstance(request.conversation, Transcript) and not request.durable:
         return replace(stored, conversation=None, remember=False)
     return stored

@@ -171,6 +171,11 @@ class Resuming:
         found = [await self.gates.approvals.get(tenant, approval_id) for approval_id in waiting]
         return [approval for approval in found if approval is not None]
 
+    async def waiting(self, run_id: str) -> RunResult:
+        """Returns the result of a run that waits, as it was when it paused. Raises `RunNotFoundError`."""
+        state = (await self.runs.find(run_id, None)).state
+        return RunResult(run_id=run_id, status="pending", text=state.text, state=state)
+
     async def is_answered(self, run_id: str, principal: Principal) -> bool:
         """Returns True if a run of this principal waits, and none of its questions is open."""
         try:

@@ -179,6 +179,11 @@ class Runtime(Assembly):
         """Deletes the stored state of a durable run (`RunRequest.durable`). Until then, resuming it gives the same answer."""
         await self._runs.forget(run_id)
 
+    async def waiting(self, run_id: str) -> RunResult:
+        """Returns the result of a run that waits, as it was when it paused. Raises `RunNotFoundError`."""
+        await self.open()
+        return await self._resuming.waiting(run_id)
+
     async def questions(self, run_id: str) -> Sequence[Approval]:
         """Returns the questions for whose answers a paused run waits, open and answered ones. Raises `RunNotFoundError`."""
         await self.open()

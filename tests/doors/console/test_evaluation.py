@@ -14,8 +14,8 @@ import pytest
 
 from tests.doors.console.browser import Browser, Page, browser
 from tests.doors.console.full import ADMIN, OPERATOR, VIEWER, console
+from toolcaddie.app.evaluation_values import Evaluation
 from toolcaddie.core.control import Principal
-from toolcaddie.doors.console.evaluation.values import Evaluation
 
 pytestmark = pytest.mark.anyio
 

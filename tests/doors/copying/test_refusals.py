@@ -88,7 +88,7 @@ def test_work_of_bots_that_did_not_end_is_not_left_behind_unnoticed(
                 await queue.put(name, f"{name}:1", b"")
 
     asyncio.run(put_and_stop())
-    assert "1 piece of work of bots" in failure(toolcaddie, source, target)
+    assert "1 piece of durable work" in failure(toolcaddie, source, target)
     assert toolcaddie.json("db", "copy", source, target, "--leave-work")["verified"] > 0
 
 

@@ -38,6 +38,11 @@ class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     do not all run at nine sharp."""
     at_once: Annotated[int, Meta(ge=1, le=1_000)] = 100
     """The largest number of slots that one process runs at the same time."""
+    tenant_at_once: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    """The largest number of slots of one tenant that all servers together run at the same time. The same for requests handed in
+    (`Prefer: respond-async`, background responses), and for evaluations."""
+    tenant_waiting: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
+    """The largest number of such requests, and of evaluations, of one tenant that wait; more are refused."""
 
     @property
     def limits(self) -> JobLimits:

@@ -158,6 +158,8 @@ class GatewaySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     or without a method before it (`GET /v1/files`)."""
     keep_responses: Age = "30d"
     """The age at which a stored response of the Responses API is removed; "off": responses are not stored."""
+    async_hours: Annotated[float, Meta(gt=0, le=8_760)] = 24.0
+    """Hours for which the answer to a request with `Prefer: respond-async` is stored."""
     background_responses: Annotated[int, Meta(ge=0)] = 16
     """The largest number of background responses that one principal may have under way in one process."""
     background_total: Annotated[int, Meta(ge=0)] = 128

@@ -18,7 +18,7 @@ from toolcaddie.doors.cli.output import json_option, note, print_json, print_tab
 from toolcaddie.doors.cli.progress import progress
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.texts import counted, local_time
-from toolcaddie.jobs.scheduler import WORK as JOBS
+from toolcaddie.jobs.scheduler import EARLIER_WORK, WORK
 from toolcaddie.jobs.unfinished import unfinished_work
 from toolcaddie.personas import StoredChats
 from toolcaddie.storage.copying import copy_database
@@ -30,6 +30,8 @@ from toolcaddie.util.user import user_name
 
 T = TypeVar("T")
 
+_SLOTS = (WORK, EARLIER_WORK)
+"""Kinds of durable work that have rows of their own besides."""
 _BATCH = 200
 """Number of runs that are removed in one transaction. A server's own pruning removes fewer, so that requests wait less; here a
 person waits for the end."""
@@ -151,17 +153,17 @@ def copy(common: Common, source: str, target: str, leave_work: bool, as_json: bo
 
 
 def _require_no_work(source: str) -> None:
-    """Raises `CommandFailed` if bots have asked each other for work that has not ended: it is in the tables of the durable queue,
-    which are not copied. Jobs are put into the queue of the copy from their own rows."""
+    """Raises `CommandFailed` if there is durable work that has not ended, such as that of bots for each other: it is in the
+    tables of the durable queue, which are not copied. Jobs are put into the queue of the copy from their own rows."""
     url = parse_url(source)
     engine = engine_of(url, in_memory=False, busy=BUSY_SECONDS)
     try:
-        pieces = sum(number for kind, number in unfinished_work(url, engine).items() if kind != JOBS)
+        pieces = sum(number for kind, number in unfinished_work(url, engine).items() if kind not in _SLOTS)
     finally:
         engine.dispose()
     if pieces:
         raise CommandFailed(
-            f"FROM has {counted(pieces, 'piece')} of work of bots for each other that did not end, which a copy leaves behind; "
+            f"FROM has {counted(pieces, 'piece')} of durable work that did not end, which a copy leaves behind; "
             "start `toolcaddie serve` on it until the work is done, stop it and copy again, or copy with --leave-work"
         )
 

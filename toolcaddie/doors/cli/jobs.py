@@ -1,4 +1,5 @@
-"""`toolcaddie jobs`: lists, shows, runs, pauses, resumes and removes the jobs of bots. It needs the database alone."""
+"""`toolcaddie jobs`: lists, shows, runs, pauses, resumes and removes the jobs of bots, and shows durable work. It needs the
+database alone."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from toolcaddie.app.jobs import desk_of
 from toolcaddie.core.jobs import Job, Slot
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import hinted
+from toolcaddie.doors.cli.jobs_work import work
 from toolcaddie.doors.cli.options import database_option, nothing_such, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -34,10 +36,14 @@ job_argument = click.argument("job_id", metavar="JOB")
     epilog="\b\nExamples:\n"
     "  toolcaddie jobs list\n"
     "  toolcaddie jobs show 0f3a5c7e9b1d\n"
-    "  toolcaddie jobs pause 0f3a5c7e9b1d",
+    "  toolcaddie jobs pause 0f3a5c7e9b1d\n"
+    "  toolcaddie jobs work",
 )
 def command() -> None:
-    """List, run, pause and remove the jobs that bots do at set times."""
+    """List, run, pause and remove the jobs that bots do at set times, and show which processes do durable work."""
+
+
+command.add_command(work)
 
 
 @command.command("list", epilog="\b\nExamples:\n  toolcaddie jobs list\n  toolcaddie jobs list --bot reception --json")

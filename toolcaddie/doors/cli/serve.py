@@ -30,6 +30,8 @@ from toolcaddie import __version__
 from toolcaddie.app.authoring import authorship_of, writes_tools
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.counting import counted
+from toolcaddie.app.evaluations import KIND as EVALUATION
+from toolcaddie.app.evaluations import Evaluations, evaluation_kind
 from toolcaddie.app.exporting import Providers, exporting
 from toolcaddie.app.following import followed
 from toolcaddie.app.pruning import pruned
@@ -310,8 +312,8 @@ async def _serve(
         if channels is not None:
             parts.work.messenger.bind(channels)
             await stack.enter_async_context(channels)
-        await stack.enter_async_context(parts.work.serving())
         metrics = None if common is None else _joined_metrics(common.metrics)
+        parts.work.queue.add({EVALUATION: evaluation_kind(Evaluations(parts.documents), settings)})
         app = create_app(
             parts,
             forwards=not settings.fallback,
@@ -327,7 +329,10 @@ async def _serve(
             reviews=reviews,
             traffic=traffic,
             metrics=metrics,
+            queue=parts.work.queue,
+            jobs=settings.jobs,
         )
+        await stack.enter_async_context(parts.work.serving())
         stack.push_async_callback(app.close)
         draining = Draining()
         shown = parts.registry if metrics is None else metrics

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from toolcaddie.app.settings import GatewaySettings, Idempotency, age_seconds
+from toolcaddie.app.settings import GatewaySettings, Idempotency, JobSettings, age_seconds
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.key_limits import KeyLimits
 from toolcaddie.doors.gateway.access import Access, key_headers
@@ -24,6 +24,10 @@ from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.bots import BotModels
 from toolcaddie.doors.gateway.counting import CountHandler, InputTokensHandler
+from toolcaddie.doors.gateway.deferred import DeferredRequests
+from toolcaddie.doors.gateway.deferred_pages import DeferredPages
+from toolcaddie.doors.gateway.deferring import Deferring, ServerQueue
+from toolcaddie.doors.gateway.deferring_handler import DeferringHandler
 from toolcaddie.doors.gateway.essential import checked_pins
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
@@ -45,6 +49,7 @@ from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.ports import EventLog, KeyMeter, KeyStore, Store
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.runtime import Runtime
+from toolcaddie.runtime.durable_runs import DurableRuns
 from toolcaddie.wires import chat, messages, responses
 
 MODEL_DOORS: Mapping[str, DoorWire] = {
@@ -56,6 +61,7 @@ MODEL_DOORS: Mapping[str, DoorWire] = {
 
 _DEFAULT_IDEMPOTENCY = Idempotency()
 _DEFAULT_SETTINGS = GatewaySettings()
+_DEFAULT_JOBS = JobSettings()
 
 
 class Parts(Protocol):
@@ -96,6 +102,8 @@ def create_app(
     reviews: Reviews | None = None,
     traffic: Traffic | None = None,
     metrics: CollectorRegistry | None = None,
+    queue: ServerQueue | None = None,
+    jobs: JobSettings = _DEFAULT_JOBS,
     clock: Callable[[], float] = time.time,
 ) -> Router:
     """Returns the gateway. Its method `close` ends what it still does in the background.
@@ -105,8 +113,10 @@ def create_app(
     and times. `idempotency`: the settings of the answers that are stored for repeated requests. `doors`: paths with their wires.
     `settings`: other names of models, and the paths that are passed on. `mounts`: other applications by path, such as the MCP
     door; they authenticate their clients themselves. `reviews`: tools that bots wrote; None: no paths are about them. `traffic`
-    admits requests; None: by the default settings. `metrics`: what `/metrics` shows; None: the registry of `parts`. `clock`:
-    seconds since the epoch, for the limits of keys.
+    admits requests; None: by the default settings. `metrics`: what `/metrics` shows; None: the registry of `parts`. `queue`: the
+    durable queue, to which requests are handed that need not be answered at once; None: background responses run in this
+    process, and `Prefer: respond-async` is ignored. `jobs`: limits of that work. `clock`: seconds since the epoch, for the
+    limits of keys.
     """
     onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
@@ -169,10 +179,20 @@ def create_app(
     )
 
     stored = StoredResponses(parts.documents, seconds=age_seconds(settings.keep_responses))
-
+    deferring = Deferring(
+        DeferredRequests(parts.documents, seconds=settings.async_hours * 3600.0),
+        DurableRuns(runtime=parts.runtime, store=parts.documents),
+        queue,
+        bounds=bounds,
+        problem_for=problem_for,
+        at_once=settings.background_total,
+        tenant_at_once=jobs.tenant_at_once,
+        tenant_waiting=jobs.tenant_waiting,
+    )
     background = BackgroundResponses(
         stored,
         parts.documents,
+        deferring,
         most=settings.background_responses,
         total=settings.background_total,
         problem_for=problem_for,
@@ -183,27 +203,30 @@ def create_app(
         await background.close()
         limiter.close()
 
-    def handler_of(wire: DoorWire) -> ModelHandler:
-        is_responses = wire.name == responses.WIRE.name
-        return ResponsesHandler(wire, serving, stored, background) if is_responses else ModelHandler(wire, serving)
+    def handler_of(wire: DoorWire) -> DeferringHandler:
+        if wire.name == responses.WIRE.name:
+            return ResponsesHandler(wire, serving, deferring, stored, background)
+        return DeferringHandler(wire, serving, deferring)
 
+    handlers = {path: handler_of(wire) for path, wire in doors.items()}
+    deferring.bind(handlers)
     models = [
         Route(
             method="POST",
             path=path,
-            wire=wire,
-            handle=handler_of(wire).handle,
-            key_headers=key_headers(wire.name),
+            wire=handler.wire,
+            handle=handler.handle,
+            key_headers=key_headers(handler.wire.name),
             works=True,
         )
-        for path, wire in doors.items()
+        for path, handler in handlers.items()
     ]
 
     def counts_of(path: str, wire: DoorWire) -> Sequence[tuple[str, ModelHandler]]:
         if wire.name == messages.WIRE.name:
             return ((f"{path}/count_tokens", CountHandler(wire, serving)),)
         if wire.name == responses.WIRE.name:
-            return ((f"{path}/input_tokens", InputTokensHandler(wire, serving, stored, background)),)
+            return ((f"{path}/input_tokens", InputTokensHandler(wire, serving, deferring, stored, background)),)
         return ()
 
     counts = [
@@ -226,6 +249,7 @@ def create_app(
             *approvals.routes,
             *authored,
             *passing.routes,
+            *DeferredPages(deferring, parts.runtime.identified, every_key_header).routes,
             *ResponsePages(stored, background, passing, parts.runtime.identified).routes,
         ],
         Access(parts.keys),

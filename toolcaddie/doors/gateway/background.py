@@ -1,21 +1,24 @@
 """Background responses of the Responses API: a request with `background` is answered at once, and its run continues.
 
 A job is such a run in this process. The stored response shows its status: `in_progress` until it is completed, failed or
-cancelled. It has the lease of its process, a number that the process holds in the database as long as it lives, so any server
-with the same database can tell that a process is gone, and marks its responses as failed.
+cancelled. Where requests can be deferred (`deferring`), the request is, and the job runs in whatever process gets it; if that
+dies, in another one. Otherwise the job runs in the process that was asked. Then the stored response has the lease of the process,
+a number that it holds in the database as long as it lives, so any server with the same database can tell that the process is
+gone, and marks its responses as failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from toolcaddie.core.errors import StorageError, ToolcaddieError
+from toolcaddie.core.errors import ShutdownError, StorageError, ToolcaddieError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.deferred import Deferred
+from toolcaddie.doors.gateway.deferring import Deferring
+from toolcaddie.doors.gateway.jobs import Job
 from toolcaddie.doors.gateway.problems import RefusedError, problem
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses
 from toolcaddie.ports import Store
@@ -36,67 +39,19 @@ GONE = (
 )
 """The error of a response whose process is gone."""
 
-Work = Callable[["Job"], Awaitable[None]]
+Work = Callable[[Job], Awaitable[None]]
 """Answers the request of a job."""
 
 
-@dataclass(eq=False, slots=True, kw_only=True)
-class Job:
-    """A background response of this process. `stored`: its document in the database. `streams`: True if its answer is a
-    stream."""
-
-    stored: StoredResponse
-    owner: Owner
-    streams: bool
-    events: list[bytes] = field(default_factory=list)
-    """The events of the stream until now. The place of an event is its `sequence_number`."""
-    ended: bool = False
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced by a new one, with every change."""
-    task: asyncio.Task[None] | None = None
-
-    @property
-    def id(self) -> str:
-        return str(self.stored.response["id"])
-
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Takes a message of the answer in place of a client."""
-        if self.streams and message["type"] == "http.response.body":
-            self.add(message["body"])
-
-    def add(self, data: bytes) -> None:
-        self.events += [event + b"\n\n" for event in data.split(b"\n\n") if event]
-        self._wake()
-
-    def end(self) -> None:
-        self.ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        self.changed.set()
-        self.changed = asyncio.Event()
-
-    async def follow(self, place: int = 0) -> AsyncIterator[bytes]:
-        """Yields the events from a place on, as they come."""
-        while True:
-            changed, pieces = self.changed, self.events[place:]
-            if pieces:
-                place += len(pieces)
-                yield b"".join(pieces)
-            elif self.ended:
-                return
-            else:
-                await changed.wait()
-
-
 class BackgroundResponses:
-    """Runs jobs, at most `most` for one owner and `total` in this process. `problem_for` converts an error to an error answer.
-    `stopping` marks the beginning of a shutdown."""
+    """Runs jobs, at most `most` for one owner and, of those that cannot be deferred, `total` in this process. `problem_for`
+    converts an error to an error answer. `stopping` marks the beginning of a shutdown."""
 
     def __init__(
         self,
         stored: StoredResponses,
         documents: Store,
+        deferring: Deferring,
         *,
         most: int,
         total: int,
@@ -105,6 +60,7 @@ class BackgroundResponses:
     ) -> None:
         self._stored = stored
         self._documents = documents
+        self._deferring = deferring
         self._most = most
         self._total = total
         self._problem_for = problem_for
@@ -131,11 +87,42 @@ class BackgroundResponses:
             self._watch = asyncio.create_task(self._look())
         return job
 
-    def _check_number(self, owner: Owner) -> None:
+    async def defer(self, request: Deferred, stored: StoredResponse, hand_in: Callable[[], Awaitable[None]]) -> None:
+        """Stores the unfinished response, and hands its request in. Raises `RefusedError` or `QueueFullError` if too many are
+        under way."""
+        self._check_number(request.owner, waits=True)
+        response = {**stored.response, "status": "queued"}
+        await self._stored.put(replace(stored, response=response, deferred=request.id), request.owner)
+        try:
+            await hand_in()
+        except BaseException:
+            await self._stored.delete(response["id"], request.owner)
+            raise
+
+    async def carry_out(self, response_id: str, owner: Owner, work: Work, *, streams: bool) -> None:
+        """Runs the job of a deferred request in this process. A response that has ended, or was deleted, is left alone."""
+        stored = await self._stored.get(response_id, owner)
+        if stored is None or not stored.unfinished:
+            return
+        response = {**stored.response, "status": "in_progress"}
+        begun = replace(stored, response=response, lease=await self._documents.lease())
+        if not await self._stored.change(stored, begun, owner):
+            return
+        job = Job(stored=begun, owner=owner, streams=streams, deferred=True, task=asyncio.current_task())
+        self._jobs[job.id, owner] = job
+        sharing = asyncio.create_task(job.share(self._stored)) if streams else None
+        try:
+            await self._run(job, work)
+        finally:
+            if sharing is not None:
+                sharing.cancel()
+
+    def _check_number(self, owner: Owner, *, waits: bool = False) -> None:
+        """Raises `RefusedError` if too many are under way. `waits`: beyond the limit of this process, the job would wait."""
         running = Counter(key[1] for key in self._jobs)
         if running[owner] >= self._most:
             message = f"{running[owner]} background responses are under way (setting gateway.background_responses)"
-        elif running.total() >= self._total:
+        elif running.total() >= self._total and not waits:
             message = f"{running.total()} background responses are under way (setting gateway.background_total)"
         else:
             return
@@ -151,8 +138,8 @@ class BackgroundResponses:
         job.stored = after
 
     async def current(self, stored: StoredResponse, owner: Owner) -> StoredResponse:
-        """Returns the stored response, failed if its process is gone."""
-        if not stored.unfinished or (stored.response["id"], owner) in self._jobs or await self._is_alive(stored):
+        """Returns the stored response, failed if nobody makes it any more."""
+        if not stored.unfinished or (stored.response["id"], owner) in self._jobs or await self._is_alive(stored, owner):
             return stored
         failed = replace(stored, response=_failed(stored.response, "server_error", GONE), lease=0)
         await self._stored.change(stored, failed, owner)
@@ -163,35 +150,51 @@ class BackgroundResponses:
         cancelled = replace(stored, response={**stored.response, "status": "cancelled"}, lease=0)
         if not await self._stored.change(stored, cancelled, owner):
             return await self._stored.get(stored.response["id"], owner) or cancelled
-        self.stop(stored.response["id"], owner)
+        await self.stop(stored, owner)
         return cancelled
 
-    def stop(self, response_id: str, owner: Owner) -> None:
-        """Cancels the job of a response whose document was changed, if it is in this process."""
+    async def stop(self, stored: StoredResponse, owner: Owner) -> None:
+        """Stops the job of a response whose document was changed or deleted, in whatever process it is. A job that is not
+        deferred is stopped by its own process."""
+        if stored.deferred:
+            await self._deferring.cancel(stored.deferred, owner)
+        else:
+            self._stop(stored.response["id"], owner)
+
+    def _stop(self, response_id: str, owner: Owner) -> None:
+        """Cancels a job, if it is in this process."""
         if (job := self.job(response_id, owner)) is not None and job.task is not None and not job.task.cancelling():
             job.task.cancel()
 
     async def close(self) -> None:
-        """Ends all jobs as failed, at a shutdown."""
-        jobs = list(self._jobs.values())
+        """Ends all jobs as failed, at a shutdown, except those that another process continues."""
         if self._watch is not None:
             self._watch.cancel()
-        if jobs:
+        if self._jobs:
             self._stopping()
+        jobs = [job for job in self._jobs.values() if not job.deferred]
         tasks = [job.task for job in jobs if job.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _is_alive(self, stored: StoredResponse) -> bool:
+    async def _is_alive(self, stored: StoredResponse, owner: Owner) -> bool:
+        if stored.deferred:
+            return await self._deferring.get(stored.deferred, owner) is not None
         return stored.lease != await self._documents.lease() and await self._documents.holds(stored.lease)
 
     async def _run(self, job: Job, work: Work) -> None:
         try:
             await work(job)
         except asyncio.CancelledError:
+            job.handed_over = job.deferred and _is_cancelled()
+            if job.handed_over:
+                raise
             await self._fail(job, "server_error", GONE)  # after a cancellation by the client there is nothing to change
         except ToolcaddieError as error:
+            job.handed_over = job.deferred and isinstance(error, ShutdownError) and _is_cancelled()
+            if job.handed_over:
+                raise
             refusal = self._problem_for(error)
             await self._fail(job, refusal.code or refusal.kind, refusal.message)
         except Exception:  # the outermost frame of a job: an unforeseen error is logged and stored
@@ -226,9 +229,8 @@ class BackgroundResponses:
 
     async def _look(self) -> None:
         """Cancels the jobs whose responses another process has cancelled or deleted."""
-        while self._jobs:
+        while jobs := {key: job for key, job in self._jobs.items() if not job.deferred}:
             await asyncio.sleep(_LOOK_SECONDS)
-            jobs = dict(self._jobs)
             try:
                 current = await self._stored.get_many(list(jobs))
             except StorageError as error:
@@ -236,7 +238,13 @@ class BackgroundResponses:
                 continue
             for key in jobs:
                 if key not in current or current[key].response.get("status") == "cancelled":
-                    self.stop(*key)
+                    self._stop(*key)
+
+
+def _is_cancelled() -> bool:
+    """Returns True if the present task is cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _failed(response: JsonObject, code: str, message: str) -> JsonObject:

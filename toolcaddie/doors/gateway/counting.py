@@ -16,6 +16,7 @@ from toolcaddie.core.message import ModelRequest, message_tokens
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.doors.gateway.background import BackgroundResponses
+from toolcaddie.doors.gateway.deferring import Deferring
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.responses import ResponsesHandler
@@ -94,9 +95,14 @@ class InputTokensHandler(Counting, ResponsesHandler):
     """Answers the Responses API's requests to count tokens, with the input of the stored response that they continue."""
 
     def __init__(
-        self, wire: DoorWire, serving: Serving, stored: StoredResponses, background: BackgroundResponses
+        self,
+        wire: DoorWire,
+        serving: Serving,
+        deferring: Deferring,
+        stored: StoredResponses,
+        background: BackgroundResponses,
     ) -> None:
-        super().__init__(wire, serving, stored, background)
+        super().__init__(wire, serving, deferring, stored, background)
         self._forward_path += "/input_tokens"
         self._forms = ToolForms()
 

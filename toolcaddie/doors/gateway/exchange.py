@@ -80,9 +80,16 @@ class Exchange:
     def detached(self, send: Send) -> Exchange:
         """Returns the same request, for a run that continues without its client. `send` takes the answer."""
         scope = {"path": self.path, "headers": list(self.headers.items()), "query_string": self.query}
-        other = Exchange(scope, _never, send, wire=self._wire, bounds=self._bounds, part=self.part)
+        other = Exchange.without_client(scope, send, wire=self._wire, bounds=self._bounds, part=self.part)
         other.client, other.context = self.client, dict(self.context)
         return other
+
+    @classmethod
+    def without_client(
+        cls, scope: MutableMapping[str, Any], send: Send, *, wire: DoorWire, bounds: Bounds, part: str = ""
+    ) -> Exchange:
+        """Returns a request whose client does not wait. `send` takes the answer."""
+        return cls(scope, _never, send, wire=wire, bounds=bounds, part=part)
 
     def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
         """Replaces the function that sends the messages of the answer by a function around it, for example to record them."""

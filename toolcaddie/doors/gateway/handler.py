@@ -94,6 +94,21 @@ class Serving:
     """The clients' own tools whose results are untrusted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A request that the limits of its key allow. `request`: what was read of it; None: it can be passed on."""
+
+    envelope: Envelope
+    body: bytes
+    caller: Caller
+    principal: Principal
+    request: DoorRequest | None = None
+
+
+ANSWER_ID = "answer_id"
+"""The place in `Exchange.context` of the id of an answer whose run may have another one, because it began again."""
+
+
 @runtime_checkable
 class ReadsReplies(Protocol):
     """A wire that reads answers of a provider too, as every shipped wire of a door does."""
@@ -171,41 +186,47 @@ class ModelHandler:
     ) -> None:
         """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
-        forwards = not self._bots.must_run(caller, principal)
-        if forwards and self._forwarder is not None and self._forwards(exchange, envelope, caller):
-            share.give()
-            self._forward_counter.inc()
-            headers = self._headers(exchange, keyed=keyed, once=True)
-            await exchange.while_connected(self._forward(self._forwarder, exchange, body, headers, envelope))
-        else:
+        forwarder = self._forwarder_for(exchange, envelope, caller, principal)
+        admitted = Admitted(envelope=envelope, body=body, caller=caller, principal=principal)
+        run: Run | None = None
+        if forwarder is None:
             self._run_counter.inc()
             read_request = partial(self._read, envelope)
             request, tools = await aside(read_request) if len(body) >= LARGE else read_request()
-            share.give()
-            headers = self._headers(exchange, keyed=keyed, once=False)
-            run = self._scheduled(
-                partial(
-                    self._run,
-                    door_request=request,
-                    tools=tools,
-                    envelope=envelope,
-                    use_catalog=self._joins_catalog(exchange, envelope),
-                    principal=principal,
-                    headers=headers,
-                ),
-                request,
-                envelope,
-                principal,
+            admitted = replace(admitted, request=request)
+            run = partial(
+                self._run,
+                door_request=request,
+                tools=tools,
+                envelope=envelope,
+                use_catalog=self._joins_catalog(exchange, envelope),
+                principal=principal,
+                headers=self._headers(exchange, keyed=keyed, once=False),
             )
-            if HEADER in exchange.headers:
-                client_key = b"" if keyed else self._client_key(exchange)
-                door = self._wire.name
-                await self._once.answer(exchange, body, principal, run, door=door, client_key=client_key)
-            else:
-                await exchange.while_connected(run(exchange, run_id=new_run_id()))
+        share.give()
+        run = self._scheduled(run, exchange, admitted)
+        if run is None:
+            assert forwarder is not None, "a request that is not forwarded has a run"
+            self._forward_counter.inc()
+            headers = self._headers(exchange, keyed=keyed, once=True)
+            await exchange.while_connected(self._forward(forwarder, exchange, body, headers, envelope))
+        elif HEADER in exchange.headers:
+            client_key = b"" if keyed else self._client_key(exchange)
+            door = self._wire.name
+            await self._once.answer(exchange, body, principal, run, door=door, client_key=client_key)
+        else:
+            await exchange.while_connected(run(exchange, run_id=new_run_id()))
 
-    def _scheduled(self, run: Run, door_request: DoorRequest, envelope: Envelope, principal: Principal) -> Run:
-        """Returns the function that answers the request. A door may let the run continue after the answer."""
+    def _forwarder_for(
+        self, exchange: Exchange, envelope: Envelope, caller: Caller, principal: Principal
+    ) -> Forwarder | None:
+        """Returns the upstream that the request is passed on to unchanged; None: it is answered by a run."""
+        forwards = not self._bots.must_run(caller, principal) and self._forwarder is not None
+        return self._forwarder if forwards and self._forwards(exchange, envelope, caller) else None
+
+    def _scheduled(self, run: Run | None, exchange: Exchange, admitted: Admitted) -> Run | None:
+        """Returns the function that answers the request; None: it is passed on. A door may answer that it was accepted, and let
+        it continue afterwards. `run` None: it is passed on unless the door answers so."""
         return run
 
     async def _opened(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> Envelope:
@@ -281,8 +302,7 @@ class ModelHandler:
         reply = wire.read_reply(body, who=self._runtime.provider.name, author=wire.name)
         door_request = self._read_door(envelope)
         writer = wire.write_stream(door_request, self._head(exchange, door_request, new_run_id(), envelope))
-        pieces = () if reply.message.native else pieces_of(reply)
-        stream = b"".join(map(writer.add, pieces)) + writer.end(reply)
+        stream = _streamed(writer, reply)
         await exchange.start(200, STREAM_HEADERS)
         await exchange.write(stream, more=False)
 
@@ -389,13 +409,33 @@ class ModelHandler:
     ) -> None:
         """Answers with the whole result of the run. `marks` records whether tools have run, so that a later error, such
         as a failure to write the answer, can say so."""
-        head = self._head(exchange, door_request, request.run_id or "", envelope)
         result = await self._runtime.run(request)
+        await self._send_result(exchange, door_request, request, restored, result, marks, envelope)
+
+    async def _send_result(
+        self,
+        exchange: Exchange,
+        door_request: DoorRequest,
+        request: RunRequest,
+        restored: Restored,
+        result: RunResult,
+        marks: MarksActed,
+        envelope: Envelope,
+    ) -> None:
+        """Sends the result of a run that has ended."""
         marks.acted = bool(result.state.called)
         reply = self._reply_of(result, door_request)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
         headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
         headers |= _claim_headers(result) | _ending_headers(result.ending)
+        head = self._head(exchange, door_request, request.run_id or "", envelope)
+        if door_request.stream:
+            writer = self._wire.write_stream(door_request, head)
+            body = _streamed(writer, reply)
+            await self._answered(exchange, envelope, request.principal, writer)
+            await exchange.start(200, STREAM_HEADERS | headers)
+            await exchange.write(body, more=False)
+            return
         body = self._wire.write_reply(reply, head)
         await self._answered(exchange, envelope, request.principal, body)
         away()
@@ -458,8 +498,9 @@ class ModelHandler:
         return without_model(reply) if door_request.model.startswith(PREFIX) else reply
 
     def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
+        answer_id = exchange.context.get(ANSWER_ID, run_id)
         return AnswerHead(
-            id=run_id, created=int(time.time()), model=door_request.model, own_forms=door_request.own_forms
+            id=answer_id, created=int(time.time()), model=door_request.model, own_forms=door_request.own_forms
         )
 
 
@@ -469,6 +510,12 @@ STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-con
 def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
     """Returns the provider if requests of this wire can be forwarded to it unchanged, else None."""
     return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
+
+
+def _streamed(writer: StreamWriter, reply: ModelReply) -> bytes:
+    """Returns the stream of a reply that came as a whole."""
+    pieces = () if reply.message.native else pieces_of(reply)
+    return b"".join(map(writer.add, pieces)) + writer.end(reply)
 
 
 def _report_headers(run_id: str, selection: Selection, sent_count: int) -> dict[str, str]:

@@ -108,6 +108,11 @@ class Limiter:
             reservation = admission.reservation
         return Account(self, key.id, model=model, given=given, reservation=reservation)
 
+    def restored(self, key_id: str, *, model: str, given: int, reservation: Reservation | None) -> Account:
+        """Returns the account of a request that another process has admitted."""
+        self._listen()
+        return Account(self, key_id, model=model, given=given, reservation=reservation)
+
     async def count(self, key: ApiKey) -> None:
         """Counts a request that asks no model. Raises `RefusedError` if the key has reached a limit."""
         limits = self._defaults().with_own(key.limits)

@@ -24,6 +24,7 @@ from toolcaddie.core.errors import (
     ProviderRateLimitError,
     ProviderRejectedError,
     ProviderUnavailableError,
+    QueueFullError,
     RequestError,
     ShutdownError,
     StorageError,
@@ -124,6 +125,9 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
             )
         case StorageError():
             return problem(503, str(error), kind="server_error", code="storage_failed")
+        case QueueFullError():
+            headers = {"retry-after": str(math.ceil(error.retry_after))}
+            return problem(429, str(error), kind="rate_limit_error", code="too_much_work", headers=headers)
         case BudgetSpentError():
             headers = {"retry-after": str(math.ceil(error.retry_after)), **_NO_RETRY}
             return problem(429, str(error), kind=error.counted, code="rate_limit_exceeded", headers=headers)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal
 
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.gateway.access import key_headers
-from toolcaddie.doors.gateway.background import BackgroundResponses, Job
+from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.following import followed
 from toolcaddie.doors.gateway.handler import STREAM_HEADERS
 from toolcaddie.doors.gateway.listing import listed, page_of, query_of
 from toolcaddie.doors.gateway.passing import Passing
@@ -19,14 +19,8 @@ from toolcaddie.doors.gateway.router import Caller, Route
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, owner_of
 from toolcaddie.wires import responses
 from toolcaddie.wires.bodies import ENCODER
-from toolcaddie.wires.responses.replay import replayed
 
 Answer = Callable[[Exchange, StoredResponse, Owner], Awaitable[None]]
-
-_LOOK_SECONDS = 0.5
-"""Seconds between two looks at a response that another process makes."""
-_WAITING = b": the response is still being made\n\n"
-"""A comment in an event stream, so that no proxy takes the connection for a dead one."""
 
 
 class ResponsePages:
@@ -83,32 +77,13 @@ class ResponsePages:
             message = "'starting_after' must be the sequence_number of an event"
             await exchange.refuse(problem(400, message, kind="invalid_request_error", param="starting_after"))
             return
-        job = self._background.job(exchange.part, owner)
         await exchange.start(200, STREAM_HEADERS)
-        if job is not None and job.streams:
-            await exchange.while_connected(_follow(exchange, job, int(after) + 1))
-        else:
-            await exchange.while_connected(self._replay(exchange, stored, owner, int(after) + 1))
-
-    async def _replay(self, exchange: Exchange, stored: StoredResponse, owner: Owner, place: int) -> None:
-        """Streams the events of a response once it has ended, from a place on: as they were sent, or made from the response."""
-        current: StoredResponse | None = stored
-        while current is not None and current.unfinished:
-            await exchange.write(_WAITING)
-            await asyncio.sleep(_LOOK_SECONDS)
-            current = await self._stored.get(exchange.part, owner)
-            current = None if current is None else await self._background.current(current, owner)
-        if current is None:  # it was deleted meanwhile
-            await exchange.write(b"", more=False)
-            return
-        sent = await self._stored.events(exchange.part, owner)
-        events = sent or replayed(ENCODER.encode(current.response), who="this server")
-        pieces = [event + b"\n\n" for event in events.split(b"\n\n") if event]
-        await exchange.write(b"".join(pieces[place:]), more=False)
+        events = followed(self._stored, self._background, exchange.part, owner, int(after) + 1)
+        await exchange.while_connected(_sent(exchange, events))
 
     async def _delete(self, exchange: Exchange, stored: StoredResponse, owner: Owner) -> None:
         await self._stored.delete(exchange.part, owner)
-        self._background.stop(exchange.part, owner)
+        await self._background.stop(stored, owner)
         body = {"id": exchange.part, "object": "response", "deleted": True}
         await exchange.answer(200, ENCODER.encode(body), {})
 
@@ -126,7 +101,7 @@ class ResponsePages:
         await exchange.answer(200, ENCODER.encode(page_of(items, query_of(exchange))), {})
 
 
-async def _follow(exchange: Exchange, job: Job, place: int) -> None:
-    async for data in job.follow(place):
+async def _sent(exchange: Exchange, events: AsyncIterator[bytes]) -> None:
+    async for data in events:
         await exchange.write(data)
     await exchange.write(b"", more=False)

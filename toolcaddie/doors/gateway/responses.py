@@ -14,10 +14,15 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope
-from toolcaddie.doors.gateway.background import BackgroundResponses, Job
-from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.handler import STREAM_HEADERS, ModelHandler, Serving
+from toolcaddie.doors.gateway.background import BackgroundResponses
+from toolcaddie.doors.gateway.deferred import Deferred
+from toolcaddie.doors.gateway.deferring import Deferring
+from toolcaddie.doors.gateway.deferring_handler import DeferringHandler
+from toolcaddie.doors.gateway.exchange import Exchange, Send
+from toolcaddie.doors.gateway.following import followed
+from toolcaddie.doors.gateway.handler import STREAM_HEADERS, Admitted, Serving
 from toolcaddie.doors.gateway.idempotency import Run
+from toolcaddie.doors.gateway.jobs import Job
 from toolcaddie.doors.gateway.limiting import ACCOUNT, Account
 from toolcaddie.doors.gateway.onward import read_whole
 from toolcaddie.doors.gateway.router import Caller
@@ -27,7 +32,7 @@ from toolcaddie.ports.wires import DoorWire, StreamWriter
 from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER, field_value
 from toolcaddie.wires.responses.replay import replayed
-from toolcaddie.wires.responses.replies import begun_response
+from toolcaddie.wires.responses.replies import begun_response, response_id_of
 
 _PREVIOUS = "previous_response_id"
 _CONVERSATION = "conversation"
@@ -52,13 +57,18 @@ _ECHOED = (
 """Fields of a request that its answer repeats."""
 
 
-class ResponsesHandler(ModelHandler):
+class ResponsesHandler(DeferringHandler):
     """Answers the requests of the Responses door."""
 
     def __init__(
-        self, wire: DoorWire, serving: Serving, stored: StoredResponses, background: BackgroundResponses
+        self,
+        wire: DoorWire,
+        serving: Serving,
+        deferring: Deferring,
+        stored: StoredResponses,
+        background: BackgroundResponses,
     ) -> None:
-        super().__init__(wire, serving)
+        super().__init__(wire, serving, deferring)
         self._stored = stored
         self._background = background
 
@@ -139,28 +149,40 @@ class ResponsesHandler(ModelHandler):
             return request
         return replace(request, params={**request.params, _PREVIOUS: field_value(previous, what=_PREVIOUS)})
 
-    def _scheduled(self, run: Run, door_request: DoorRequest, envelope: Envelope, principal: Principal) -> Run:
-        if not _is_background(envelope):
-            return run
-        return partial(self._begin, run=run, door_request=door_request, envelope=envelope, principal=principal)
+    def _scheduled(self, run: Run | None, exchange: Exchange, admitted: Admitted) -> Run | None:
+        if run is None or not _is_background(admitted.envelope):
+            return super()._scheduled(run, exchange, admitted)
+        return partial(self._begin, run=run, admitted=admitted)
 
     async def _begin(
-        self,
-        exchange: Exchange,
-        *,
-        run_id: str,
-        lease: int | None = None,
-        run: Run,
-        door_request: DoorRequest,
-        envelope: Envelope,
-        principal: Principal,
+        self, exchange: Exchange, *, run_id: str, lease: int | None = None, run: Run, admitted: Admitted
     ) -> None:
-        """Starts the run in the background, and answers with the unfinished response, or with the stream of its events."""
-        owner = self._owner(exchange, principal)
+        """Lets the run go on in the background, and answers with the unfinished response, or with the stream of its events."""
+        door_request, envelope = admitted.request, admitted.envelope
+        assert door_request is not None, "a background response is not passed on"
+        owner = owner_of(exchange, admitted.principal)
         begun = begun_response(self._head(exchange, door_request, run_id, envelope))
         upstream = _value(envelope, _PREVIOUS) or ""
         stored = StoredResponse(input=_input_items(envelope), response=begun, upstream=upstream)
+        if self._may_defer(exchange, admitted):
+            request = self._deferred(exchange, admitted, run_id, background=True)
+            await self._background.defer(request, stored, partial(self._hand_in, exchange, request))
+            events = followed(self._stored, self._background, begun["id"], owner)
+        else:
+            job = await self._begin_here(exchange, run, stored, owner, run_id, streams=door_request.stream)
+            events = job.follow()
+        if not door_request.stream:
+            await exchange.answer(200, ENCODER.encode({**begun, "status": "queued"}), {"x-toolcaddie-run": run_id})
+            return
+        await exchange.start(200, STREAM_HEADERS | {"x-toolcaddie-run": run_id})
+        async for data in events:
+            await exchange.write(data)
+        await exchange.write(b"", more=False)
 
+    async def _begin_here(
+        self, exchange: Exchange, run: Run, stored: StoredResponse, owner: Owner, run_id: str, *, streams: bool
+    ) -> Job:
+        """Begins the run in this process, because no other one could answer the request."""
         account: Account | None = exchange.context.get(ACCOUNT)
 
         async def work(job: Job) -> None:
@@ -172,16 +194,21 @@ class ResponsesHandler(ModelHandler):
                 if account is not None:
                     account.settle()
 
-        job = await self._background.begin(work, stored, owner, streams=door_request.stream)
+        job = await self._background.begin(work, stored, owner, streams=streams)
         if account is not None:
             account.detached = True
-        if not door_request.stream:
-            await exchange.answer(200, ENCODER.encode({**begun, "status": "queued"}), {"x-toolcaddie-run": run_id})
+        return job
+
+    async def carry_out(self, request: Deferred, send: Send) -> None:
+        if not request.background:
+            await super().carry_out(request, send)
             return
-        await exchange.start(200, STREAM_HEADERS | {"x-toolcaddie-run": run_id})
-        async for data in job.follow():
-            await exchange.write(data)
-        await exchange.write(b"", more=False)
+
+        async def work(job: Job) -> None:
+            await self._carry_out(request, job.send, {_JOB: job})
+
+        streams = bytes(self._wire.open(request.body, self._bounds).fields.get("stream", b"")) == b"true"
+        await self._background.carry_out(response_id_of(request.id), request.owner, work, streams=streams)
 
     def _head(self, exchange: Exchange, door_request: DoorRequest, run_id: str, envelope: Envelope) -> AnswerHead:
         head = super()._head(exchange, door_request, run_id, envelope)

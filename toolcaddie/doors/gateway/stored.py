@@ -23,6 +23,9 @@ from toolcaddie.wires.bodies import ENCODER, UNREADABLE
 
 _KIND = "response"
 _EVENTS = "response-events"
+_LIVE = "response-live-events"
+_LIVE_SECONDS = 3_600.0
+"""Seconds for which events of a stream that goes on are stored; they are stored once more when it has ended."""
 UNFINISHED = ("queued", "in_progress")
 """Statuses of a response that is still being made."""
 
@@ -39,6 +42,8 @@ class StoredResponse:
     upstream: str = ""
     lease: int = 0
     """The number of the process that makes an unfinished response."""
+    deferred: str = ""
+    """The id of the deferred request that makes the response, in whatever process; empty: the process of the lease makes it."""
 
     @property
     def unfinished(self) -> bool:
@@ -85,6 +90,16 @@ class StoredResponses:
         """Stores the events of a stream as they were sent."""
         await self._documents.put(_EVENTS, _key(response_id, owner), events, ttl=self._seconds)
 
+    async def put_live(self, response_id: str, owner: Owner, place: int, events: bytes, *, lease: int) -> None:
+        """Stores events of a stream that goes on, for clients of other processes. `place`: that of the first one. `lease`: the
+        number of the process that makes them."""
+        key = _live_key(response_id, owner, lease, place)
+        await self._documents.put(_LIVE, key, events, ttl=_LIVE_SECONDS)
+
+    async def live(self, response_id: str, owner: Owner, place: int, *, lease: int) -> bytes | None:
+        """Returns the events that were stored together, beginning at a place; None: they have not come yet."""
+        return await self._documents.get(_LIVE, _live_key(response_id, owner, lease, place))
+
     async def events(self, response_id: str, owner: Owner) -> bytes | None:
         return await self._documents.get(_EVENTS, _key(response_id, owner))
 
@@ -108,6 +123,10 @@ def items_of(raw: bytes) -> list[Any]:
 
 def _key(response_id: str, owner: Owner) -> str:
     return digest_of(*owner, response_id)
+
+
+def _live_key(response_id: str, owner: Owner, lease: int, place: int) -> str:
+    return f"{_key(response_id, owner)}-{lease}-{place}"
 
 
 def _decoded(value: bytes) -> StoredResponse:

@@ -247,10 +247,15 @@ def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject
     }
 
 
+def response_id_of(answer_id: str) -> str:
+    """Returns the id of the response of an answer."""
+    return f"resp_{answer_id}"
+
+
 def begun_response(head: AnswerHead) -> dict[str, Any]:
     """Returns the response object as the first event of a stream shows it: in progress and without output."""
     return {
-        "id": f"resp_{head.id}",
+        "id": response_id_of(head.id),
         "object": "response",
         "created_at": head.created,
         "status": "in_progress",

@@ -5,10 +5,11 @@ from toolcaddie.doors.cli.eval.costs import costs
 from toolcaddie.doors.cli.eval.goals import goals
 from toolcaddie.doors.cli.eval.measure import command
 from toolcaddie.doors.cli.eval.misses import misses
+from toolcaddie.doors.cli.eval.queued import cancel, show
 from toolcaddie.doors.cli.eval.replay import replay
 from toolcaddie.doors.cli.eval.usage import usage
 
-for _subcommand in (usage, misses, replay, costs, goals):
+for _subcommand in (usage, misses, replay, costs, goals, show, cancel):
     command.add_command(_subcommand)
 
 __all__ = ["command"]

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.app.measuring import Configuration
+from toolcaddie.app.measuring_process import Measurement
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
@@ -24,6 +25,7 @@ from toolcaddie.doors.cli.eval.parts import (
     signals_choice,
     waiting,
 )
+from toolcaddie.doors.cli.eval.queued import hand_in
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
@@ -41,6 +43,8 @@ from toolcaddie.evaluation.records import checked_requests, comparisons_of, eval
 from toolcaddie.evaluation.report import html_report
 
 _DEFAULT_AT = 5
+_LONGEST_SECONDS = 86_400.0
+"""Seconds after which a server ends an evaluation that was handed in."""
 
 
 @click.group(
@@ -52,6 +56,7 @@ _DEFAULT_AT = 5
     "  toolcaddie eval --catalog gym --log --signals lexical --signals embedding\n"
     "  toolcaddie eval --catalog gym --log --compare keyword --report report.html\n"
     "  toolcaddie eval --catalog gym --log --fit --write weights.toml\n"
+    "  toolcaddie eval --catalog gym --log --queue\n"
     "  toolcaddie eval usage",
 )
 @catalog_option
@@ -102,6 +107,7 @@ _DEFAULT_AT = 5
 @click.option(
     "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with plots to this .html file."
 )
+@click.option("--queue", is_flag=True, help="Hand it to the servers of the database instead of measuring here.")
 @limit_option
 @database_option
 @json_option
@@ -121,6 +127,7 @@ def command(
     fit: bool,
     write: Path | None,
     report: Path | None,
+    queue: bool,
     limit: int,
     database_url: str | None,
     as_json: bool,
@@ -132,6 +139,8 @@ def command(
         raise click.UsageError("give labelled requests: --queries FILE, or --log for those of the trail")
     if write is not None and not fit:
         raise click.UsageError("--write goes with --fit")
+    if queue and (fit or train or report or min_recall is not None):
+        raise click.UsageError("--queue goes without --fit, --train, --report and --min-recall")
     common = ctx.find_object(Common) or Common()
     settings = settings_of(common, catalogs=catalogs, preset=preset, database_url=database_url)
     configured = configurations(settings, signals, others)
@@ -141,6 +150,9 @@ def command(
         configured.insert(
             1, Configuration(name=f"{configured[0].name}+hints", settings=configured[0].settings, hints=added)
         )
+    if queue:
+        hand_in(settings, _measurement(configured, catalog, queries, at, limit), as_json=as_json)
+        return
     requests = read_requests(queries) if queries is not None else _logged(settings, catalog, limit)
     _check(requests, catalog, origin=str(queries or "the log"))
     training = read_requests(train) if train is not None else ()
@@ -165,6 +177,25 @@ def command(
         _write_weights(write, weights, assessed[0].floor())
     if min_recall is not None:
         _gate(assessed[0], at, min_recall)
+
+
+def _measurement(
+    configured: Sequence[Configuration], catalog: Catalog, queries: Path | None, at: int, limit: int
+) -> Measurement:
+    """Returns what a server is to measure. `queries` None: the requests are those of the trail."""
+    if queries is not None:
+        _check(read_requests(queries), catalog, origin=str(queries))
+    return Measurement(
+        configurations=tuple(configured),
+        tools=tuple(catalog.tools),
+        categories=tuple(catalog.categories),
+        requests=None if queries is None else queries.read_bytes(),
+        tenant=None,
+        most=limit,
+        runs=limit,
+        at=at,
+        seconds=_LONGEST_SECONDS,
+    )
 
 
 async def _assessed(

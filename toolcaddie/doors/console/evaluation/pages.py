@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolcaddie.app.build import Assembled
+from toolcaddie.app.evaluations import Evaluations
 from toolcaddie.app.measuring_process import Measurement
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.console.answers import Answer, redirect
@@ -18,7 +19,6 @@ from toolcaddie.doors.console.evaluation.forms import (
     configurations_of,
     requests_of,
 )
-from toolcaddie.doors.console.evaluation.tasks import Evaluations
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.sections import PageRoute, Section
@@ -34,7 +34,7 @@ _DONE = {"cancelled": "It ends within a few seconds."}
 
 def evaluation_section(parts: Assembled) -> Section:
     """Returns the section. It measures the catalog of the server, which belongs to no tenant."""
-    evaluations = Evaluations(parts.documents)
+    evaluations = Evaluations(parts.documents, parts.work.queue)
     return Section(
         title="Evaluation",
         path=PATH,

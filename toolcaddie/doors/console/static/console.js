@@ -216,7 +216,7 @@ for (const place of document.querySelectorAll("[data-follows]")) {
     } catch {
       // The server may be back at the next look.
     }
-    if (task && task.status !== "running") {
+    if (task && task.status !== "running" && task.status !== "queued") {
       location.reload();
       return;
     }

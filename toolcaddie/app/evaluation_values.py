@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-EvaluationStatus = Literal["running", "done", "failed", "cancelled", "lost"]
-"""`lost`: the process that ran it has ended."""
+EvaluationStatus = Literal["queued", "running", "done", "failed", "cancelled", "lost"]
+"""`queued`: it waits in the durable queue. `lost`: the process that ran it has ended; if it was taken from the queue, another
+process begins it again as soon as there is one."""
+UNFINISHED: tuple[EvaluationStatus, ...] = ("queued", "running")
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -21,7 +23,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     """Its requests are those of the trail, or those that the person gave."""
     configurations: tuple[str, ...]
     began: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch at which it was handed in."""
     beat: float
     """The last moment at which its process said that it works."""
     ended: float | None = None

@@ -1,0 +1,94 @@
+"""A measurement as it is stored for the durable queue.
+
+It is JSON, not the pickle that a process of this server gets, because whoever can write the database must not be able to run code
+in a server. Of each configuration it has the settings that an evaluation varies; the server that measures adds its own to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from toolcaddie.app.measuring import Configuration
+from toolcaddie.app.measuring_process import Measurement
+from toolcaddie.app.settings import DeliverySettings, EmbeddingSettings, Learning, Settings
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.tool import Tool
+
+
+class _Varied(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings that an evaluation varies."""
+
+    preset: str
+    selection: Mapping[str, Any]
+    budget: Mapping[str, Any]
+    embedding: EmbeddingSettings
+    learning: Learning
+    delivery: DeliverySettings
+
+
+class _Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    settings: _Varied
+    hints: Mapping[str, tuple[str, ...]]
+
+
+class _Measurement(msgspec.Struct, frozen=True, kw_only=True):
+    configurations: tuple[_Configuration, ...]
+    tools: tuple[Tool, ...]
+    categories: tuple[Category, ...]
+    requests: bytes | None
+    tenant: str | None
+    most: int
+    runs: int
+    at: int
+    seconds: float
+
+
+def stored_form(measurement: Measurement) -> bytes:
+    """Returns a measurement as it is stored."""
+    form = _Measurement(
+        configurations=tuple(
+            _Configuration(name=each.name, settings=_varied(each.settings), hints=each.hints)
+            for each in measurement.configurations
+        ),
+        tools=measurement.tools,
+        categories=measurement.categories,
+        requests=measurement.requests,
+        tenant=measurement.tenant,
+        most=measurement.most,
+        runs=measurement.runs,
+        at=measurement.at,
+        seconds=measurement.seconds,
+    )
+    return msgspec.json.encode(form)
+
+
+def measurement_of(stored: bytes, base: Settings) -> Measurement:
+    """Returns a stored measurement. `base`: the settings of the server that measures."""
+    form = msgspec.json.decode(stored, type=_Measurement)
+    return Measurement(
+        configurations=tuple(
+            Configuration(name=each.name, settings=replace(base, **_fields(each.settings)), hints=each.hints)
+            for each in form.configurations
+        ),
+        tools=form.tools,
+        categories=form.categories,
+        requests=form.requests,
+        tenant=form.tenant,
+        most=form.most,
+        runs=form.runs,
+        at=form.at,
+        seconds=form.seconds,
+    )
+
+
+def _varied(settings: Settings) -> _Varied:
+    return _Varied(**{name: getattr(settings, name) for name in _Varied.__struct_fields__})
+
+
+def _fields(varied: _Varied) -> dict[str, Any]:
+    return {name: getattr(varied, name) for name in _Varied.__struct_fields__}
