@@ -116,6 +116,7 @@ class Engine:
         done_here = {name: lane for name, lane in self._lanes.items() if lane.is_done_here}
         dbos.DBOS.listen_queues(list(done_here))
         dbos.DBOS.launch()
+        _lock_from_the_beginning(self._sql)
         for name, lane in done_here.items():
             dbos.DBOS.register_queue(
                 name,
@@ -240,6 +241,13 @@ def _sql_engine(url: str) -> SqlEngine:
         connection.execute("PRAGMA foreign_keys = ON")
 
     return engine
+
+
+def _lock_from_the_beginning(engine: SqlEngine) -> None:
+    """Makes each transaction on SQLite take the lock before it reads. The driver takes it before the first change only, so two
+    processes could both count what runs, and begin more together than may run. DBOS makes its tables before, in its own way."""
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
 
 
 def _imported() -> Any:
