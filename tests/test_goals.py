@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from tests.databases import database_url
+
 sys.path.insert(0, str(Path(__file__).parent / "doors"))
 
 from commandline import CommandLine
@@ -49,14 +51,15 @@ class Shelf:
         return search_books
 
 
-async def agents_day(folder: Path, registry: CollectorRegistry) -> Path:
-    """Four chats: one whose tool fails once, one answered from the cache, one asked again, one given to the fallback."""
-    path = folder / "toolcaddie.sqlite"
+async def agents_day(folder: Path, registry: CollectorRegistry) -> str:
+    """The URL of a database with four chats: one whose tool fails once, one answered from the cache, one asked again, one given
+    to the fallback."""
+    url = database_url(folder / "toolcaddie.sqlite")
     script = [FOUND, DONE, FOUND, DONE, WORDS, FOUND, DONE, WORDS, WORDS]
     async with (
         ScriptedUpstream(script) as upstream,
         ScriptedUpstream([FOUND, DONE]) as second,
-        Database(f"sqlite:///{path}") as database,
+        Database(url) as database,
     ):
         fallback = {"provider": "openai", "model": "second", "apiKey": "test-key", "baseUrl": second.base_url}
         config = {"forceToolUse": True, "maxRetries": 2, "cacheResults": {}, "fallbackProvider": fallback}
@@ -71,7 +74,7 @@ async def agents_day(folder: Path, registry: CollectorRegistry) -> Path:
             for _ in range(4):
                 result = await runtime.run("is there any book on bees?")
                 assert result.tool_calls == ("search_books",)
-    return path
+    return url
 
 
 @pytest.mark.proves("A-9")
@@ -90,8 +93,8 @@ async def test_a_server_counts_attempts_kept_results_repeated_tools_and_who_step
 
 @pytest.mark.proves("A-9")
 async def test_the_report_holds_what_was_reached_against_the_goals(tmp_path: Path) -> None:
-    path = await agents_day(tmp_path, CollectorRegistry())
-    async with Database(f"sqlite:///{path}") as database:
+    url = await agents_day(tmp_path, CollectorRegistry())
+    async with Database(url) as database:
         goals, unread = await read_goals(database.events)
     assert unread == 0
     assert (goals.runs, goals.forced, goals.called_at_first, goals.called, goals.by_fallback) == (4, 4, 2, 4, 1)
@@ -113,9 +116,9 @@ def test_where_nothing_is_recorded_nothing_is_claimed() -> None:
 
 
 async def test_the_report_is_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = await agents_day(tmp_path, CollectorRegistry())
+    url = await agents_day(tmp_path, CollectorRegistry())
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", f"sqlite:///{path}")
+    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", url)
 
     def outputs() -> tuple[str, Any]:
         line = CommandLine(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from tests.databases import database_url
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings, Upstream, load_settings
 from toolcaddie.core.errors import ProviderError
@@ -39,7 +40,7 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_a_plugins_sink_sees_every_event_and_one_that_fails_is_left_out_and_said(stranger: Path) -> None:
-    settings = Settings(database_url=f"sqlite:///{stranger / 'db.sqlite'}", catalogs=("gym",))
+    settings = Settings(database_url=database_url(stranger / "db.sqlite"), catalogs=("gym",))
     with capture_logs() as lines:
         async with assembled(settings) as parts:
             await parts.runtime.run("show me all clients")
@@ -57,7 +58,7 @@ async def test_a_model_is_asked_again_unless_the_client_does_that_and_nothing_ca
     catalogs: tuple[str, ...], clients_retry: bool, requests: int, tmp_path: Path
 ) -> None:
     settings = Settings(
-        database_url=f"sqlite:///{tmp_path / 'db.sqlite'}",
+        database_url=database_url(tmp_path / "db.sqlite"),
         catalogs=catalogs,
         model="ollama:test",
     )
@@ -86,7 +87,7 @@ async def test_weak_models_are_not_offered_programs_although_the_settings_say_al
     monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     async with ScriptedUpstream([say("hello")]) as upstream:
         (tmp_path / "toolcaddie.toml").write_text(
-            f'model = "{model}"\ncatalogs = ["gym"]\ndatabase_url = "sqlite:///{tmp_path}/db.sqlite"\n'
+            f'model = "{model}"\ncatalogs = ["gym"]\ndatabase_url = "{database_url(tmp_path / "db.sqlite")}"\n'
             f'[upstream]\nurl = "{upstream.base_url}"\nkey_env = "OPENAI_API_KEY"\n'
             f'[interpreter]\n[programs]\noffer = "always"\n{rows}\n'
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.settings import Settings, load_settings
 from toolcaddie.core.control import Principal
@@ -26,7 +27,7 @@ DAY = 24 * HOUR
 
 def settings_of(folder: Path, jobs: str) -> Settings:
     (folder / "toolcaddie.toml").write_text(
-        f'database_url = "sqlite:///{folder}/data.sqlite"\ndefault_bot = "desk"\n'
+        f'database_url = "{database_url(folder / "data.sqlite")}"\ndefault_bot = "desk"\n'
         f'[bots.desk]\n[[source]]\ntype = "cron"\n[jobs]\n{jobs}\n'
     )
     return load_settings(folder / "toolcaddie.toml", environ={})
@@ -54,7 +55,7 @@ async def test_jobs_have_the_zone_and_the_limits_of_the_settings(tmp_path: Path)
 @pytest.mark.parametrize(("rule", "hours"), [("last", 23), ("skip", None), ("all", 0)])
 async def test_a_server_catches_up_as_the_settings_say(tmp_path: Path, rule: str, hours: int | None) -> None:
     """The job was made a day and a half hour ago. `hours`: how many after its first slot the one is that runs first."""
-    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+    async with Database(database_url(tmp_path / "data.sqlite")) as database:
         long_ago = time.time() - DAY - HOUR / 2
         desk = JobDesk(rows=database.jobs, store=database.store, zone="UTC", clock=lambda: long_ago)
         job = await desk.add(NewJob(text="Drink water", schedule=Every(every_ms=HOUR * 1000), owner=ANN))

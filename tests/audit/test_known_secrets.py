@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.databases import new_url
 from toolcaddie import tool
 from toolcaddie.audit.redact import redact, redact_json, redact_keys, redact_text
 from toolcaddie.audit.trail import TEXT_LIMIT, Trail
@@ -128,7 +129,7 @@ async def test_json_that_says_more_than_its_value_is_recorded_as_its_value(secre
         """Keep data."""
         return "kept"
 
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         provider = ScriptedProvider([call("keep", arguments), say("done")])
         result = await Runtime(provider=provider, sources=[keep], trail=Trail(database.events)).run("keep it")
         records = await database.events.events(result.run_id)
@@ -151,7 +152,7 @@ async def test_trail_approvals_and_listeners_lack_it_and_the_tool_gets_it(secret
 
     arguments = {"text": secret, "note": "x" * TEXT_LIMIT + secret}
     provider = ScriptedProvider([call("send", arguments), say(f"I sent {secret}.")])
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         runtime = Runtime(provider=provider, sources=[send], trail=Trail(database.events), documents=database.store)
         with runtime.subscribe(listen):
             paused = await runtime.run(f"send {secret}")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import typing
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.databases import change, database_url, rows
 from toolcaddie.audit.trail import DROPPED_LIMIT, HISTORY_LIMIT, TEXT_LIMIT, Trail
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.claims import Claim
@@ -56,10 +56,13 @@ META = ToolCall(id="call_2", name="request_more_tools", arguments='{"categories"
 STATE = RunState(run_id="r", rounds=2, calls=1, seconds=1.5, usage=Usage(input_tokens=100, output_tokens=7))
 
 
-def started(run_id: str = "r", message: str = "freeze John's membership") -> RunStarted:
+ANN = Principal(id="ann", role="staff")
+
+
+def started(run_id: str = "r", message: str = "freeze John's membership", principal: Principal = ANN) -> RunStarted:
     return RunStarted(
         run_id=run_id,
-        principal=Principal(id="ann", role="staff"),
+        principal=principal,
         preset="default",
         model="m",
         message=message,
@@ -166,7 +169,7 @@ EVERY_EVENT: Sequence[RunEvent] = (
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with Database(f"sqlite:///{tmp_path}/trail.sqlite") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         yield database
 
 
@@ -369,27 +372,32 @@ async def test_a_meta_call_leaves_exactly_one_row_and_no_intent(database: Databa
 
 
 @pytest.mark.anyio
+async def test_a_caller_whose_id_no_database_stores_stops_no_run(database: Database) -> None:
+    odd = "a\0b\ud800"
+    (row,) = await recorded(database, started("r", principal=Principal(id=odd, tenant=odd, bot=odd)))
+    assert row.data["principal"]["id"] == "a\ufffdb?"
+    assert [run.principal for run in await database.events.runs()] == ["a\ufffdb?"]
+
+
+@pytest.mark.anyio
 async def test_an_intent_is_on_disk_when_emit_returns(database: Database, tmp_path: Path) -> None:
     trail = Trail(database.events)
     await trail.emit(started())
     await trail.emit(intended())
-    with sqlite3.connect(tmp_path / "trail.sqlite") as other:
-        kinds = [kind for (kind,) in other.execute("select kind from events order by id")]
-    assert kinds == ["run_started", "call_intended"]
+    kinds = rows(database_url(tmp_path / "trail.sqlite"), "select kind from events order by id")
+    assert kinds == [("run_started",), ("call_intended",)]
 
 
 @pytest.mark.anyio
 async def test_no_intent_no_run_when_the_disk_does_not_take_it(database: Database, tmp_path: Path) -> None:
     trail = Trail(database.events)
-    with sqlite3.connect(tmp_path / "trail.sqlite") as other:
-        other.execute("alter table events rename to away")
+    change(database_url(tmp_path / "trail.sqlite"), "alter table events rename to away")
     await trail.emit(started())
     with pytest.raises(AuditError):
         await trail.emit(intended())
     with pytest.raises(AuditError):
         await trail.emit(finished())
-    with sqlite3.connect(tmp_path / "trail.sqlite") as other:
-        other.execute("alter table away rename to events")
+    change(database_url(tmp_path / "trail.sqlite"), "alter table away rename to events")
 
 
 @pytest.mark.anyio

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.durable_runs import marks_server, script, worker
 from benchmarks.durable_worker import CALLS
+from tests.databases import database_url
 from toolcaddie.testing import ScriptedUpstream
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +22,7 @@ def test_work_of_a_killed_process_is_finished_by_another_one_without_a_doubled_c
     tmp_path: Path, stop_at: int
 ) -> None:
     with ScriptedUpstream(script) as model, marks_server(stop_at) as marks:
-        command = worker(f"sqlite:///{tmp_path}/db.sqlite", model.base_url, marks.url, ["work_1"])
+        command = worker(database_url(tmp_path / "db.sqlite"), model.base_url, marks.url, ["work_1"])
         first = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
         assert marks.reached.wait(60)
         first.kill()

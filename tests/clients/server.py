@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from tests.databases import home_environment
 from toolcaddie.testing import ScriptedUpstream, Wire
 
 MODEL = "gpt-test"
@@ -86,7 +87,7 @@ def toolcaddie_serve(folder: Path, *words: str, **environ: str) -> Iterator[str]
         process = subprocess.Popen(
             [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
             cwd=folder,
-            env={**clean, **environ},
+            env={**clean, **home_environment(folder), **environ},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.core.approval import Approval
@@ -293,7 +294,7 @@ async def test_policy_sees_the_run_that_a_call_belongs_to() -> None:
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with Database(f"sqlite:///{tmp_path}/trail.sqlite") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         yield database
 
 
@@ -343,7 +344,7 @@ async def test_an_answer_by_resume_is_one_row_between_the_pause_and_the_resumpti
 
 
 async def test_rows_stay_in_order_when_one_process_answers_and_another_carries_the_run_on(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/shared.sqlite"
+    url = database_url(tmp_path / "shared.sqlite")
     pay_eve = call("pay", {"to": "eve"}, call_id="c2")
     async with Database(url) as here, Database(url) as there:
         answering, _, _ = payments(trail=Trail(here.events), documents=here.store)

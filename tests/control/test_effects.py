@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import new_url
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.policy.cedar import CedarPolicy
@@ -243,7 +244,7 @@ async def test_rules_say_who_may_approve_an_effect() -> None:
 async def test_the_trail_has_the_effects_of_each_call() -> None:
     made = Host()
     async with (
-        Database("sqlite:///:memory:") as database,
+        Database(new_url()) as database,
         host(made, stop("nginx"), trail=Trail(database.events)) as runtime,
     ):
         result = await runtime.run("go", principal=ANN)

@@ -11,6 +11,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from tests.databases import database_url
 from tests.doors.serving import Parts as ServedParts
 from tests.doors.serving import served
 from toolcaddie.audit.trail import Trail
@@ -59,7 +60,7 @@ async def reviewing(
     **runtime: Any,
 ) -> AsyncIterator[Server]:
     """A server over `folder`, which outlives it. `source`: settings of the source `authored`."""
-    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", clock=clock) as database:
+    async with Database(database_url(folder / "gateway.sqlite"), clock=clock) as database:
         options: Any = {
             "store_path": str(folder / "tools"),
             "parts": Parts(store=database.store, sandbox=Plain, clock=clock),

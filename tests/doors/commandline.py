@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
+from tests.databases import home_environment
 from toolcaddie.doors.cli import cli
 
 
@@ -19,7 +21,9 @@ class CommandLine:
 
     def __call__(self, *words: object, stdin: str | None = None) -> Result:
         """Whatever comes out, exit code included; a traceback is a failure of the test."""
-        result = CliRunner().invoke(cli, [str(word) for word in words], input=stdin, prog_name="toolcaddie")
+        environment = home_environment(self.home) if "TOOLCADDIE_DATABASE_URL" not in os.environ else {}
+        runner = CliRunner(env=environment)
+        result = runner.invoke(cli, [str(word) for word in words], input=stdin, prog_name="toolcaddie")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from tests.databases import KINDS
 from tests.doors.commandline import CommandLine
 
 
@@ -29,7 +30,7 @@ def toolcaddie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
         structlog.configure(**known)
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """Where a channel of a test keeps its messages: a file, and a database of a PostgreSQL server."""
     return tmp_path if request.param == "file" else str(request.getfixturevalue("postgresql_url"))

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import openai
 
+from tests.databases import home_environment
+
 PATIENCE = 60
 
 
@@ -69,7 +71,7 @@ def serving(home: Path, *words: str, **environ: str) -> Iterator[Process]:
         process = subprocess.Popen(
             [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
             cwd=home,
-            env={**clean, "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(home), **environ},
+            env={**clean, "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(home), **home_environment(home), **environ},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,

@@ -15,6 +15,7 @@ import openai
 import uvicorn
 from prometheus_client import CollectorRegistry
 
+from tests.databases import database_url
 from toolcaddie.app.queues import QueueOnDemand
 from toolcaddie.app.settings import GatewaySettings, Idempotency, JobSettings
 from toolcaddie.app.settings.traffic import TrafficSettings
@@ -98,7 +99,7 @@ async def gateway(
     `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open
     it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
-    url = f"sqlite:///{folder / 'gateway.sqlite'}"
+    url = database_url(folder / "gateway.sqlite")
     async with Database(url, busy=busy, clock=clock) as database:
         made = Runtime(
             provider=provider,

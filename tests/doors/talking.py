@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.databases import database_url
 from tests.doors.serving import served
 from toolcaddie import Runtime
 from toolcaddie.app.settings.channels import ChannelSettings
@@ -134,14 +135,14 @@ async def program_chat(
             yield program, url, talk
 
 
-def database_url(place: Place) -> str:
-    return place if isinstance(place, str) else f"sqlite:///{place / 'db'}"
+def url_at(place: Place) -> str:
+    return place if isinstance(place, str) else database_url(place / "db")
 
 
 @contextlib.asynccontextmanager
 async def running(stations: Sequence[Station], talk: Any, place: Place) -> AsyncIterator[Channels]:
     """The channels over a database, as soon as they lead."""
-    async with Database(database_url(place), lease=0.5) as opened:
+    async with Database(url_at(place), lease=0.5) as opened:
         channels = Channels(stations, talk, opened.store, look_seconds=0.05, waits=(0.01, 0.02))
         async with channels:
             await channels.until_leading()

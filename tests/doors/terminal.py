@@ -9,6 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from tests.databases import home_environment
 
 _PATIENCE = 3.0
 """Seconds after which a person presses Ctrl-C again."""
@@ -61,7 +64,7 @@ def python(*words: str) -> Iterator[Terminal]:
     ours, theirs = os.openpty()
     process = subprocess.Popen(
         [sys.executable, *words],
-        env={**os.environ, "TERM": "dumb", "COLUMNS": "200"},
+        env={**os.environ, "TERM": "dumb", "COLUMNS": "200", **home_environment(Path.cwd())},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

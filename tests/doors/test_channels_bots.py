@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors.talking import Place, database_url, eventually, telegram_station
+from tests.doors.talking import Place, eventually, telegram_station, url_at
 from toolcaddie import Bot, Principal, Runtime, tool
 from toolcaddie.app.bots import BotParts, MessengerOnDemand, bot_parts
 from toolcaddie.control.bots import DayBudget
@@ -44,7 +44,7 @@ async def house(
     """A bot with a Telegram channel, and the loop that continues runs wherever they were answered."""
     async with contextlib.AsyncExitStack() as stack:
         server = telegram or await stack.enter_async_context(ScriptedTelegram())
-        database = await stack.enter_async_context(Database(database_url(place), lease=0.5))
+        database = await stack.enter_async_context(Database(url_at(place), lease=0.5))
         messenger, provider = MessengerOnDemand(), ScriptedProvider(script)
         async with Runtime(
             provider=provider,

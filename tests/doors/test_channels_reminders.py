@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.talking import database_url, talking, telegram_station
+from tests.doors.talking import talking, telegram_station, url_at
 from tests.doors.test_channels_unpaired import line, new, paired, run
 from tests.jobs.rig import running
 from toolcaddie.bots.jobs import JobRunner
@@ -28,7 +28,7 @@ async def test_a_reminder_whose_channel_is_down_is_sent_when_it_is_reached_again
     async with (
         ScriptedTelegram() as server,
         talking() as talk,
-        Database(database_url(tmp_path), lease=0.5) as database,
+        Database(url_at(tmp_path), lease=0.5) as database,
         Channels(
             [telegram_station(server, pairing=True, bot="anna")],
             talk,
@@ -41,7 +41,7 @@ async def test_a_reminder_whose_channel_is_down_is_sent_when_it_is_reached_again
         await channels.until_leading()
         await paired(server, tmp_path)
         runner = JobRunner(worker=None, messenger=channels)  # type: ignore[arg-type]  # a message needs none
-        async with running(database_url(tmp_path), runner.run) as (desk, _, _):
+        async with running(url_at(tmp_path), runner.run) as (desk, _, _):
             server.faults["sendMessage"] = [Fault()] * 100_000
             job = await run(desk, await desk.add(new("message")))
         assert "the channel 'tg' cannot be reached; the message is sent as soon as it can" in job.note

@@ -15,13 +15,14 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.testing.webhooks import ScriptedProgram
 
 pytestmark = pytest.mark.anyio
 
 SETTINGS = """
 catalogs = ["gym"]
-database_url = "sqlite:///data.sqlite"
+database_url = "{database}"
 
 [bots.assistant]
 
@@ -37,7 +38,9 @@ allow = ["*"]
 
 async def server(folder: Path, program: ScriptedProgram, *options: str) -> tuple[Process, str]:
     """A server in a process of its own, and the address of its webhook."""
-    (folder / "toolcaddie.toml").write_text(SETTINGS.format(url=program.url))
+    (folder / "toolcaddie.toml").write_text(
+        SETTINGS.format(url=program.url, database=database_url(folder / "data.sqlite"))
+    )
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLCADDIE_", "OPENAI_"))}
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import database_url
 from tests.doors.commandline import CommandLine
 from tests.doors.talking import running, talking, telegram_station
 from toolcaddie.app.settings import load_settings
@@ -138,12 +139,13 @@ def test_two_channels_that_would_accept_the_same_messages_are_refused_by_name(
 
 
 def test_an_operator_pairs_lists_and_unpairs_people(toolcaddie: CommandLine) -> None:
-    written(toolcaddie.home)
+    url = database_url(toolcaddie.home / "data.sqlite")
+    written(toolcaddie.home, FILE.replace("sqlite:///data.sqlite", url))
 
     async def stranger() -> str:
         async with ScriptedTelegram() as server, talking() as talk:
             station = telegram_station(server, pairing=True)
-            async with running([station], talk, f"sqlite:///{toolcaddie.home / 'data.sqlite'}"):
+            async with running([station], talk, url):
                 server.write("Hello", person=42, name="Eve\x1b[2J")
                 (offer,) = await server.answers(1)
                 return re.findall(r"code is (\w{8})", offer["text"])[0]

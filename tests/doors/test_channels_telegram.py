@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from tests.doors.talking import (
     Place,
     Talk,
-    database_url,
     eventually,
     running,
     talking,
     telegram_chat,
     telegram_station,
+    url_at,
     webhook_served,
 )
 from toolcaddie import tool
@@ -82,7 +83,7 @@ async def test_a_stranger_gets_one_code_and_is_answered_once_an_operator_accepts
         await confirmed(server, server.write("Hello?", person=1))
         assert len(server.sent) == 1
         (code,) = re.findall(r"code is ([A-Z0-9]{8})\b", offer["text"])
-        async with Database(database_url(place)) as database:
+        async with Database(url_at(place)) as database:
             pairing = await Pairings(database.store, lambda: 0.0).accept(code.lower())
             with pytest.raises(RequestError, match="no person has the pairing code"):
                 await Pairings(database.store, lambda: 0.0).accept(code)
@@ -274,7 +275,7 @@ async def test_a_run_that_waits_for_a_person_takes_no_place_of_a_message(tmp_pat
     async with (
         ScriptedTelegram() as server,
         talking(script, sources=[delete_client]) as talk,
-        Database(f"sqlite:///{tmp_path / 'db'}", lease=0.5) as database,
+        Database(database_url(tmp_path / "db"), lease=0.5) as database,
     ):
         station, store = telegram_station(server, allow=("1",), approvers=("9",), waiting=2), Watched(database.store)
         async with Channels([station], talk, store, look_seconds=0.001):
@@ -441,7 +442,7 @@ async def test_a_process_that_is_killed_leaves_its_message_to_the_next_one(tmp_p
             "tests.doors.channel_process",
             server.url,
             server.token,
-            database_url(tmp_path),
+            url_at(tmp_path),
         ]
         first = await asyncio.create_subprocess_exec(*command, "hangs", cwd=ROOT, stdout=asyncio.subprocess.PIPE)
         server.write("Hello", person=1)
@@ -488,7 +489,7 @@ async def test_only_one_of_two_processes_polls_and_the_other_one_takes_over(plac
     async with (
         ScriptedTelegram() as server,
         talking() as talk,
-        Database(database_url(place), lease=0.5) as database,
+        Database(url_at(place), lease=0.5) as database,
         AsyncExitStack() as first,
     ):
         await first.enter_async_context(running([telegram_station(server, allow=("1",))], talk, place))
@@ -558,7 +559,7 @@ async def test_a_message_is_answered_when_the_database_works_again(tmp_path: Pat
     async with (
         ScriptedTelegram() as server,
         talking(script) as talk,
-        Database(database_url(tmp_path), lease=0.5) as database,
+        Database(url_at(tmp_path), lease=0.5) as database,
     ):
         store = Interrupted(database.store)
         async with Channels([telegram_station(server, allow=("1",))], talk, store, look_seconds=0.05):

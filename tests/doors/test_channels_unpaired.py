@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.commandline import CommandLine
-from tests.doors.talking import database_url, eventually
+from tests.doors.talking import eventually, url_at
 from tests.doors.test_channels_bots import house, texts
 from tests.jobs.rig import running
 from toolcaddie.bots.jobs import JobRunner
@@ -26,7 +26,7 @@ EVE = Principal(id="tg:42", bot="anna", channel="tg")
 
 
 async def line(folder: Path, *arguments: str) -> str:
-    return await asyncio.to_thread(CommandLine(folder).ok, *arguments, "--database-url", database_url(folder))
+    return await asyncio.to_thread(CommandLine(folder).ok, *arguments, "--database-url", url_at(folder))
 
 
 async def paired(server: ScriptedTelegram, folder: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_job_of_an_unpaired_person_does_not_run_until_the_person_is_pair
         await paired(server, tmp_path)
         assert bots.continuing.messenger is not None
         runner = JobRunner(worker=bots.worker, messenger=bots.continuing.messenger)
-        async with running(database_url(tmp_path), runner.run) as (desk, _, _):
+        async with running(url_at(tmp_path), runner.run) as (desk, _, _):
             job = await desk.add(new(kind))
             assert (await run(desk, job)).status == "done"
             requests, sent = len(provider.requests), len(server.sent)
@@ -77,7 +77,7 @@ async def test_a_person_who_is_unpaired_during_the_run_of_a_job_does_not_get_its
         await paired(server, tmp_path)
         assert bots.continuing.messenger is not None
         runner = JobRunner(worker=bots.worker, messenger=bots.continuing.messenger)
-        async with running(database_url(tmp_path), runner.run) as (desk, _, _):
+        async with running(url_at(tmp_path), runner.run) as (desk, _, _):
             failed = await run(desk, await desk.add(new("instruction")))
     assert "pair the person again" in failed.note
     assert not any("Water!" in text for text in texts(server, 42))
@@ -89,7 +89,7 @@ async def test_a_call_of_a_job_that_is_approved_after_its_person_was_unpaired_is
         await paired(server, tmp_path)
         assert bots.continuing.messenger is not None
         runner = JobRunner(worker=bots.worker, messenger=bots.continuing.messenger)
-        async with running(database_url(tmp_path), runner.run) as (desk, _, _):
+        async with running(url_at(tmp_path), runner.run) as (desk, _, _):
             await run(desk, await desk.add(new("instruction")))
         (question,) = await runtime.approvals.list("default", status="open", limit=10)
         await line(tmp_path, "channels", "unpair", "tg", "42")

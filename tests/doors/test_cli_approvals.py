@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import home_url, sqlite_only
 from tests.doors.commandline import CommandLine
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.control import Principal
 from toolcaddie.runtime import Runtime
@@ -31,7 +31,7 @@ def _remover(roles: tuple[str, ...]) -> Callable[[str], str]:
 
 async def _waits(*names: str, asker: str = "ann", roles: tuple[str, ...] = ()) -> str:
     """Stores a run that asks about the removal of each name, and returns its id."""
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         script = [calls(*(("remove", {"name": name}) for name in names)), say("done")]
         runtime = Runtime(
             provider=ScriptedProvider(script), sources=[_remover(roles)], documents=database.store, policy=CedarPolicy()
@@ -160,6 +160,7 @@ def test_the_hint_of_a_run_that_waits_names_its_catalog(toolcaddie: CommandLine)
     assert f"`toolcaddie resume {run_id}`; name the same --catalog and --box" in answered.stderr
 
 
+@sqlite_only("a file is made by whoever opens it")
 def test_resume_makes_no_database(toolcaddie: CommandLine) -> None:
     assert "there is no database" in toolcaddie.refused("resume", "run_1", "--catalog", "gym")
     assert not list(toolcaddie.home.rglob("*.sqlite*"))

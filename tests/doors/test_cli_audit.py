@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.databases import change, home_url, sqlite_only
 from tests.doors.commandline import CommandLine
 from toolcaddie.testing import ScriptedUpstream, refuse
 
 FILE = Path("toolcaddie-data") / "toolcaddie.sqlite"
-
-
-def change(home: Path, statement: str) -> None:
-    with contextlib.closing(sqlite3.connect(home / FILE)) as other, other:
-        other.execute(statement)
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def lines(text: str) -> list[Any]:
 
 def test_a_changed_row_is_named_and_the_exit_status_is_1(used: CommandLine) -> None:
     assert "no change" in used.ok("audit", "verify")
-    change(used.home, "update events set data = data || ' ' where id = 3")
+    change(home_url(used.home), "update events set data = data || ' ' where id = 3")
     done = used("audit", "verify")
     assert (done.exit_code, done.stdout.startswith("row 3 (")) == (1, True)
     report = json.loads(used("audit", "verify", "--json").stdout)
@@ -42,14 +36,15 @@ def test_a_changed_row_is_named_and_the_exit_status_is_1(used: CommandLine) -> N
 
 
 def test_a_changed_row_is_not_pruned(used: CommandLine) -> None:
-    change(used.home, "update events set at = 1 where id < 20")
-    change(used.home, "update runs set started = 1")
+    change(home_url(used.home), "update events set at = 1 where id < 20")
+    change(home_url(used.home), "update runs set started = 1")
     found = json.loads(used("audit", "verify", "--json").stdout)
     done = used("db", "prune", "--older-than", "90d")
     assert (done.exit_code, "error: nothing is pruned: row 1 (" in done.stderr) == (1, True)
     assert json.loads(used("audit", "verify", "--json").stdout) == found
 
 
+@sqlite_only("a copy of its file is put back")
 def test_an_anchor_kept_elsewhere_shows_a_database_that_was_put_back(used: CommandLine, tmp_path: Path) -> None:
     older = (used.home / FILE).read_bytes()
     heads = tmp_path / "heads.jsonl"
@@ -117,6 +112,7 @@ def test_an_anchor_of_before_a_change_of_the_key_is_told_apart_from_a_changed_tr
     assert "1 anchor compared" in used.ok("audit", "verify", "--anchor", newer)
 
 
+@sqlite_only("a copy of its file is put back")
 def test_rows_cut_off_are_missed_even_by_an_anchor_of_another_key(
     used: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,8 +157,8 @@ def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(
     monkeypatch.setenv("TOOLCADDIE_AUDIT_KEY_ENV", "TRAIL_KEY")
     toolcaddie.ok("run", "hello", "--catalog", "gym")
     toolcaddie.ok("audit", "anchor", tmp_path / "heads.jsonl")
-    change(toolcaddie.home, "delete from events")
-    change(toolcaddie.home, "update trail_head set position = 0, link = x'', key_id = '', seal = x''")
+    change(home_url(toolcaddie.home), "delete from events")
+    change(home_url(toolcaddie.home), "update trail_head set position = 0, link = {blob:}, key_id = '', seal = {blob:}")
     done = toolcaddie("audit", "verify")
     assert (done.exit_code, "wrote it anew" in done.stdout) == (1, True)
     assert toolcaddie("run", "hello", "--catalog", "gym").exit_code == 1
@@ -205,6 +201,7 @@ READING = [
 ]
 
 
+@sqlite_only("a file is made by whoever opens it")
 @pytest.mark.parametrize("words", READING)
 def test_a_reading_command_makes_no_database_whose_name_is_misspelt(
     toolcaddie: CommandLine, tmp_path: Path, words: tuple[str, ...]
@@ -217,6 +214,7 @@ def test_a_reading_command_makes_no_database_whose_name_is_misspelt(
     assert not (toolcaddie.home / FILE).exists()
 
 
+@sqlite_only("the file that is used by default")
 def test_before_the_first_run_lists_are_empty_and_a_check_of_the_trail_fails(toolcaddie: CommandLine) -> None:
     assert toolcaddie.json("trail")["runs"] == []
     assert toolcaddie.json("approvals", "list")["approvals"] == []
@@ -224,6 +222,7 @@ def test_before_the_first_run_lists_are_empty_and_a_check_of_the_trail_fails(too
     assert "there is no database of Toolcaddie" in toolcaddie.refused("audit", "verify")
 
 
+@sqlite_only("a file is made by whoever opens it")
 def test_a_file_without_tables_is_no_database_to_a_reading_command(toolcaddie: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "empty.sqlite").touch()
     url = f"sqlite:///{tmp_path}/empty.sqlite"

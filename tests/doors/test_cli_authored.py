@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.databases import home_url, sqlite_only
 from tests.doors.authoring import ANN, COUNTS, written
 from tests.doors.commandline import CommandLine
 from tests.doors.terminal import terminal
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.core.control import Principal
 from toolcaddie.parts import Parts
 from toolcaddie.storage.database import Database
@@ -23,7 +23,7 @@ from toolcaddie.util.user import user_name
 
 def _with_service(do: Callable[[Authorship], Awaitable[Any]], folder: str = STORE_PATH) -> Any:
     async def run() -> Any:
-        async with Database(DEFAULT_DATABASE) as database:
+        async with Database(home_url(Path.cwd())) as database:
             return await do(authorship(parts=Parts(store=database.store), store_path=folder))
 
     return asyncio.run(run())
@@ -212,6 +212,7 @@ def test_the_settings_of_the_source_name_the_folder(toolcaddie: CommandLine) -> 
     assert [each["definition"]["name"] for each in toolcaddie.json("authored", "list")["tools"]] == ["count_words"]
 
 
+@sqlite_only("a file is made by whoever opens it")
 def test_the_store_is_not_made_by_reading_it(toolcaddie: CommandLine) -> None:
     assert toolcaddie.json("authored", "list")["tools"] == []
     assert "there is no database" in toolcaddie.refused(

@@ -24,6 +24,7 @@ import pytest
 import structlog
 
 from tests.clients.server import definition, many_tools, toolcaddie_serve
+from tests.databases import database_url, home_environment
 from tests.doors.commandline import CommandLine
 from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
@@ -74,7 +75,7 @@ def recorded(tmp_path: Path, toolcaddie: CommandLine) -> Recorded:
         calls(("request_more_tools", {"query": EVIL}), (f"unknown {EVIL}", {"x": EVIL}), text=EVIL),
         call(NAME, {"id": EVIL}, text=EVIL),
     ]
-    database = f"sqlite:///{tmp_path / 'trail.sqlite'}"
+    database = database_url(tmp_path / "trail.sqlite")
     with (
         ScriptedUpstream(lambda body: script.pop(0), wire=_Lenient()) as upstream,
         toolcaddie_serve(
@@ -168,7 +169,7 @@ OVER_A_TRAIL = [
 def test_no_command_shows_a_trails_orders_to_a_terminal(
     toolcaddie: CommandLine, recorded: Recorded, tmp_path: Path, catalog: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", f"sqlite:///{tmp_path / 'trail.sqlite'}")
+    monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", database_url(tmp_path / "trail.sqlite"))
     for words in OVER_A_TRAIL:
         run = [recorded.run_id if word == "RUN" else word for word in words]
         if words[0] == "eval":
@@ -220,7 +221,13 @@ def _on_terminal(folder: Path, *words: str, typed: str) -> str:
     process = subprocess.Popen(
         [sys.executable, "-m", "toolcaddie", *words],
         cwd=folder,
-        env={**environ, "TERM": "xterm", "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(folder)},
+        env={
+            **environ,
+            "TERM": "xterm",
+            "OPENAI_API_KEY": "test-key",
+            "PYTHONPATH": str(folder),
+            **home_environment(folder),
+        },
         stdin=subprocess.PIPE,
         stdout=theirs,
         stderr=theirs,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.databases import change, home_url, rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,32 +18,30 @@ from tests.doors.commandline import CommandLine
 from toolcaddie.storage.seals import Head, Sealer
 from toolcaddie.util.user import user_name
 
-FILE = Path("toolcaddie-data") / "toolcaddie.sqlite"
-
 
 def aged(home: Path, days: int) -> None:
     """Everything that was recorded, as if it had happened so many days ago."""
-    with contextlib.closing(sqlite3.connect(home / FILE)) as other, other:
-        other.execute("update runs set started = started - ?", (days * 86_400,))
-        other.execute("update events set at = at - ?", (days * 86_400,))
-        sealed_again(other)
+    seconds = days * 86_400
+    change(home_url(home), f"update runs set started = started - {seconds}; update events set at = at - {seconds}")
+    sealed_again(home_url(home))
 
 
-def sealed_again(other: sqlite3.Connection) -> None:
+def sealed_again(url: str) -> None:
     """Links and seals the trail as if its rows had been written as they are now, which needs no key here."""
     sealer = Sealer()
-    trail, first, position = other.execute("select trail, first, position from trail_head").fetchone()
+    ((trail, first, position),) = rows(url, "select trail, first, position from trail_head")
     link = sealer.start(trail, first)
-    for row in other.execute("select id, run_id, seq, at, kind, data from events order by id").fetchall():
+    links = []
+    for row in rows(url, "select id, run_id, seq, at, kind, data from events order by id"):
         link = sealer.link(link, row)
-        other.execute("update events set link = ? where id = ?", (link, row[0]))
+        links.append(f"update events set link = {{blob:{link.hex()}}} where id = {row[0]}")
     head = Head(trail=trail, first=first, position=position, link=link, key_id="")
-    other.execute("update trail_head set link = ?, seal = ?", (link, sealer.head(head)))
+    seal = sealer.head(head).hex()
+    change(url, *links, f"update trail_head set link = {{blob:{link.hex()}}}, seal = {{blob:{seal}}}")
 
 
 def count(home: Path, table: str) -> int:
-    with contextlib.closing(sqlite3.connect(home / FILE)) as other:
-        return int(other.execute(f"select count(*) from {table}").fetchone()[0])
+    return int(rows(home_url(home), f"select count(*) from {table}")[0][0])
 
 
 @pytest.fixture

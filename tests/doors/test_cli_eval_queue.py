@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from tests.doors.commandline import CommandLine
 from tests.doors.processes import PATIENCE, serving
 
@@ -19,11 +20,9 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/data.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "data.sqlite")
 
 
 @pytest.fixture

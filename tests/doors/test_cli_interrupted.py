@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import home_environment
 from tests.doors.commandline import CommandLine
 from toolcaddie.testing import ScriptedUpstream, call
 
@@ -41,6 +43,7 @@ def _interrupted(home: Path, *words: str) -> tuple[int, str]:
     process = subprocess.Popen(
         [sys.executable, "-c", _COMMAND, *words, "--catalog", "python:mine", "--approve", "run"],
         cwd=home,
+        env={**os.environ, **home_environment(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

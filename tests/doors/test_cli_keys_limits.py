@@ -12,10 +12,10 @@ from typing import Any
 import openai
 import pytest
 
+from tests.databases import home_url
 from tests.doors.commandline import CommandLine
 from tests.doors.processes import Process, serving
 from tests.doors.test_workers import until
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.core.control import Principal
 from toolcaddie.core.key_limits import BILLION, KeyUsage
 from toolcaddie.storage.database import Database
@@ -67,7 +67,7 @@ def test_a_wrong_limit_is_named(toolcaddie: CommandLine, words: list[str], messa
 
 
 async def _used() -> None:
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         for name in ("laptop", "phone"):
             key, _ = await database.keys.add(name, Principal(id=name))
             for age, model, money in ((0, "openai:gpt-x", 3 * BILLION // 2), (0, "own:m", 0), (9, "openai:gpt-x", 5)):

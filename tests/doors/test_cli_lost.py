@@ -10,22 +10,22 @@ import signal
 
 import pytest
 
+from tests.databases import home_url
 from tests.doors.commandline import CommandLine
 from tests.doors.test_cli_settle import STARTED, runtime_over
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import call
 
 LEASE = 0.3
 
 
-def killed_while_booking() -> None:
+def killed_while_booking(url: str) -> None:
     """Calls the tool `book` in the run r, and is killed in the middle of the call."""
-    asyncio.run(_until_killed())
+    asyncio.run(_until_killed(url))
 
 
-async def _until_killed() -> None:
-    async with Database(DEFAULT_DATABASE, lease=LEASE) as database:
+async def _until_killed(url: str) -> None:
+    async with Database(url, lease=LEASE) as database:
         runtime, _ = runtime_over(database, call("book", {"room": 7}, call_id="c1"))
         await runtime.run("book room 7", run_id="r")
         approved = asyncio.create_task(runtime.resume("r", approvals={"c1": True}))
@@ -39,7 +39,9 @@ async def _until_killed() -> None:
 @pytest.fixture
 def killed(toolcaddie: CommandLine) -> CommandLine:
     (toolcaddie.home / "toolcaddie.toml").write_text(f"[storage]\nlease = {LEASE}\n")
-    process = multiprocessing.get_context("spawn").Process(target=killed_while_booking)
+    process = multiprocessing.get_context("spawn").Process(
+        target=killed_while_booking, args=(home_url(toolcaddie.home),)
+    )
     process.start()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import home_url
 from tests.doors.commandline import CommandLine
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
 from toolcaddie.runtime import Runtime
@@ -40,7 +40,7 @@ def gone(amount: int) -> str:
 
 async def _recorded(*calls: tuple[str, str, dict[str, object]]) -> None:
     """Records a run for each call: its caller, its tool and its arguments."""
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         script = [reply for _, name, arguments in calls for reply in (call(name, arguments), say("done"))]
         runtime = Runtime(provider=ScriptedProvider(script), sources=[pay, gone], trail=Trail(database.events))
         for person, _, _ in calls:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url, home_environment
 from tests.doors.commandline import CommandLine
 from toolcaddie.testing import ScriptedUpstream, call, paced, refuse, say
 
@@ -269,7 +270,7 @@ def _terminal(*words: str, home: Path, environ: Mapping[str, str] | None = None)
     process = subprocess.Popen(
         [sys.executable, "-c", _LEADER, *words],
         cwd=home,
-        env={**os.environ, "TERM": "xterm", **(environ or {})},
+        env={**os.environ, "TERM": "xterm", **home_environment(home), **(environ or {})},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -370,9 +371,10 @@ def test_a_tool_of_ones_own_folder_can_be_called(toolcaddie: CommandLine) -> Non
 
 
 def test_runs_of_two_databases_do_not_meet(toolcaddie: CommandLine) -> None:
-    toolcaddie.ok("run", FREEZE, "--catalog", "gym", "--database-url", "sqlite:///other.sqlite")
+    other = database_url(toolcaddie.home / "other.sqlite")
+    toolcaddie.ok("run", FREEZE, "--catalog", "gym", "--database-url", other)
     assert toolcaddie.json("trail") == {"runs": []}
-    assert len(toolcaddie.json("trail", "--database-url", "sqlite:///other.sqlite")["runs"]) == 1
+    assert len(toolcaddie.json("trail", "--database-url", other)["runs"]) == 1
 
 
 def test_the_log_shows_where_a_tool_raised_without_the_values_there(

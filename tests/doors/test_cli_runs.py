@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+from tests.databases import home_url
 from tests.doors.commandline import CommandLine
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Decision, Principal
@@ -20,7 +21,7 @@ from toolcaddie.util.replacing import replace
 
 async def _begun(*run_ids: str, stored: str = "") -> None:
     """Runs that intended one call each, in a database that closes before there is an outcome."""
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         trail = Trail(database.events)
         for run_id in run_ids:
             started = RunStarted(
@@ -54,7 +55,7 @@ def test_calls_that_were_begun_and_have_no_outcome_are_shown_as_unknown(toolcadd
 
 
 async def _answered() -> None:
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         trail, pay = Trail(database.events), ToolCall(id="c1", name="pay", arguments="{}")
         decision = Decision(verdict="ask", reason="money", rule="large", policy_version="rules-7")
         question = Approval(
@@ -91,7 +92,7 @@ def test_the_trail_shows_the_policy_of_a_decision_and_who_answered_a_question(to
 
 def test_a_run_under_way_names_the_process_that_carries_it_on(toolcaddie: CommandLine) -> None:
     async def while_it_runs() -> None:
-        async with Database(DEFAULT_DATABASE) as database:
+        async with Database(home_url(Path.cwd())) as database:
             data = {"message": "pay", "principal": {"id": "ann"}, "preset": "default"}
             await Trail(database.events).emit(
                 RunStarted(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,6 +19,7 @@ from typing import IO, Any
 import openai
 import pytest
 
+from tests.databases import database_url, home_environment, home_url, rows, sqlite_only
 from tests.doors.commandline import CommandLine
 from toolcaddie.testing import ScriptedUpstream, say
 
@@ -51,7 +52,7 @@ def _serving(home: Path, *words: str, **environ: str) -> Iterator[Server]:
     process = subprocess.Popen(
         [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
         cwd=home,
-        env={**clean, **environ},
+        env={**clean, **home_environment(home), **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -84,8 +85,7 @@ def test_serve_answers_the_official_client_and_stops_on_a_signal_with_the_trail_
         assert server.told["provider"] == "practice"
         assert "freeze_membership" in _ask(server.client())
         assert server.stop() == 0
-    with sqlite3.connect(tmp_path / "toolcaddie-data" / "toolcaddie.sqlite") as database:
-        kinds = [kind for (kind,) in database.execute("select kind from events order by id")]
+    kinds = [kind for (kind,) in rows(home_url(tmp_path), "select kind from events order by id")]
     assert kinds[0] == "run_started"
     assert kinds[-1] == "run_finished"
     assert kinds.count("call_finished") == 2
@@ -130,7 +130,7 @@ def _greeted(home: Path, *words: str, **environ: str) -> Iterator[tuple[subproce
     process = subprocess.Popen(
         [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", *words],
         cwd=home,
-        env={**kept, **environ},
+        env={**kept, **home_environment(home), **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -173,9 +173,11 @@ def test_serve_says_that_a_key_alone_changes_no_model_that_is_named(tmp_path: Pa
         assert "export OPENAI_API_KEY" not in greeting
 
 
+@sqlite_only("an address that may have a password is not printed")
 def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> None:
     """Another database, and a shell that does not find the program by its name."""
-    words = ("--catalog", "gym", "--database-url", "sqlite:///other.sqlite")
+    other = database_url(tmp_path / "other.sqlite")
+    words = ("--catalog", "gym", "--database-url", other)
     with _greeted(tmp_path, *words, PATH="/usr/bin:/bin") as (_, told):
         typed = {line.split()[1]: line for line in told.splitlines() if line.split()[0].endswith("/toolcaddie")}
         for name in ("select", "trail"):
@@ -184,7 +186,7 @@ def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> Non
             )
             assert done.returncode == 0, done.stderr
     assert "--catalog gym" in typed["chat"]
-    assert "--database-url sqlite:///other.sqlite" in typed["chat"]
+    assert f"--database-url {shlex.quote(other)}" in typed["chat"]
 
 
 def test_what_serve_says_to_try_names_the_box_as_the_box(tmp_path: Path) -> None:

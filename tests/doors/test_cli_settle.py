@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.databases import home_url
 from tests.doors.commandline import CommandLine
-from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.runtime import Runtime
@@ -40,7 +41,7 @@ async def _interrupted(meanwhile: Callable[[], Any] = lambda: None) -> Any:
     """Records a run whose call was interrupted in the middle, after it had been approved. Returns what `meanwhile` returned,
     which is called in a thread while the call is under way."""
     STARTED.clear()
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         runtime, _ = runtime_over(database, call("book", {"room": 7}, call_id="c1"))
         await runtime.run("book room 7", run_id="r")
         resumed = asyncio.create_task(runtime.resume("r", approvals={"c1": True}))
@@ -56,7 +57,7 @@ async def _interrupted(meanwhile: Callable[[], Any] = lambda: None) -> Any:
 
 async def _resumed() -> str:
     """Resumes the run, and returns what the model read about the call."""
-    async with Database(DEFAULT_DATABASE) as database:
+    async with Database(home_url(Path.cwd())) as database:
         runtime, provider = runtime_over(database, say("done"))
         assert (await runtime.resume("r")).text == "done"
         return str(provider.requests[-1].messages[-1].content)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import home_environment
 from tests.doors.commandline import CommandLine
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -27,7 +28,7 @@ def _on_terminal(width: int, *words: str) -> list[str]:
     environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     process = subprocess.Popen(
         [sys.executable, "-m", "toolcaddie", *words],
-        env={**environ, "TERM": "xterm"},
+        env={**environ, "TERM": "xterm", **home_environment(Path.cwd())},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import signal
-import sqlite3
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+
+from tests.databases import home_url, rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -32,6 +32,4 @@ def test_with_durable_answers_a_server_killed_behind_an_answer_has_it_on_record(
         server.process.wait(20)
         connection.close()
     assert (answer.status, b"[DONE]" in body) == (200, stream)
-    with contextlib.closing(sqlite3.connect(tmp_path / "toolcaddie-data" / "toolcaddie.sqlite")) as other:
-        ends = other.execute("select count(*) from events where kind = 'run_finished'").fetchone()
-    assert ends == (2,)
+    assert rows(home_url(tmp_path), "select count(*) from events where kind = 'run_finished'") == [(2,)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.databases import database_url, new_url
 from tests.doors.commandline import CommandLine
 from tests.doors.serving import gateway
 from tests.engine.test_expansion import source
@@ -34,7 +35,7 @@ def test_expansions_are_counted_per_conversation_in_the_metrics_and_in_eval_usag
         return registry.get_sample_value("toolcaddie_conversations_total", {"expansions_at_least": number})
 
     assert (at_least("0"), at_least("1"), at_least("2"), at_least("3")) == (3, 1, 1, None)
-    address = f"sqlite:///{Path.cwd() / 'gateway.sqlite'}"
+    address = database_url(Path.cwd() / "gateway.sqlite")
     usage = toolcaddie.json("eval", "usage", "--database-url", address)
     assert usage["runs"] == 4
     assert usage["expansions"] == {"conversations": 3, "mean": 2 / 3, "most": 2, "several": 1 / 3}
@@ -66,7 +67,7 @@ async def test_runs_of_older_versions_are_joined_by_their_messages() -> None:
         ("2", "tools_selected", {"tools": [{"name": "a"}]}),
         ("2", "meta_called", {"name": REQUEST_MORE_TOOLS, "added": ["c"]}),
     ]
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         for seq, (run_id, kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id=run_id, seq=seq, at=float(seq), kind=kind, data=data))
         expansions = usage_of((await read_log(database.events)).runs).expansions

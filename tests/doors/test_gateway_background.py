@@ -10,6 +10,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.databases import database_url
 from tests.doors.serving import Gateway, gateway
 from toolcaddie import FunctionSource, tool
 from toolcaddie.app.settings import GatewaySettings
@@ -135,7 +136,7 @@ async def test_a_shutdown_and_a_dead_process_leave_it_failed(tmp_path: Path) -> 
             assert (failed.status, failed.error.code) == ("failed", "server_shutdown")  # type: ignore[union-attr]
             lost = await ask(served)
             # What a killed process leaves: its document with a lease that nobody holds.
-            async with Database(f"sqlite:///{tmp_path / 'gateway.sqlite'}") as other:
+            async with Database(database_url(tmp_path / "gateway.sqlite")) as other:
                 number = await other.store.lease()
             page = await served.database.store.scan("response")
             (left,) = [each for each in page.documents if lost.id.encode() in each.value]

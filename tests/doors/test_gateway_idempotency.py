@@ -15,6 +15,8 @@ import msgspec
 import openai
 import pytest
 
+from tests.databases import content, database_url
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import Gateway, gateway
@@ -86,7 +88,7 @@ async def sent(
 
 
 def database_of(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.glob("gateway.sqlite*"))
+    return content(database_url(folder / "gateway.sqlite"))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

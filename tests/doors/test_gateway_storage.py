@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import openai
 import pytest
+
+from tests.databases import ON_POSTGRESQL, change, database_url, locked, rows, sqlite_only
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -30,15 +32,9 @@ BUSY = 0.05
 ASKED: list[Any] = [{"role": "user", "content": "reserve figs and send the parcel"}]
 
 
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The database, held by somebody else who writes."""
-    other = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
-    other.execute("begin immediate")
-    try:
-        yield
-    finally:
-        other.close()
+def url_in(folder: Path) -> str:
+    """The URL of the gateway's database."""
+    return database_url(folder / FILE)
 
 
 class Shop:
@@ -81,9 +77,8 @@ async def ready(served: Gateway) -> tuple[int, str]:
 
 def recorded(folder: Path, kind: str) -> list[str]:
     """The names of the calls in the rows of one kind, as another process finds them."""
-    with contextlib.closing(sqlite3.connect(folder / FILE)) as other:
-        rows = other.execute("select data ->> 'name' from events where kind = ? order by id", (kind,)).fetchall()
-    return [name for (name,) in rows]
+    found = rows(url_in(folder), f"select data from events where kind = '{kind}' order by id")
+    return [json.loads(data)["name"] for (data,) in found]
 
 
 # --- a run that acted is not sent again -------------------------------------------------------------------------------
@@ -95,7 +90,7 @@ async def test_a_run_whose_second_intent_cannot_be_written_is_not_sent_again_by_
     tmp_path: Path, together: bool, stream: bool
 ) -> None:
     holder = contextlib.ExitStack()
-    shop = Shop(then=lambda: holder.enter_context(locked(tmp_path)))
+    shop = Shop(then=lambda: holder.enter_context(locked(url_in(tmp_path))))
     script = [calls(RESERVE, SEND)] if together else [call(*RESERVE), call(*SEND)]
     async with (
         ScriptedUpstream(script) as upstream,
@@ -111,7 +106,7 @@ async def test_a_stream_that_breaks_off_after_a_tool_ran_says_in_its_error_that_
     tmp_path: Path,
 ) -> None:
     holder = contextlib.ExitStack()
-    shop = Shop(then=lambda: holder.enter_context(locked(tmp_path)))
+    shop = Shop(then=lambda: holder.enter_context(locked(url_in(tmp_path))))
     script = [call(*RESERVE, text="One moment."), call(*SEND)]
     async with (
         ScriptedUpstream(script) as upstream,
@@ -159,7 +154,7 @@ async def test_a_run_that_failed_before_anything_acted_may_be_sent_again(tmp_pat
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
         await served.database.leases.own()  # taken by the first run
-        with locked(tmp_path), pytest.raises(openai.InternalServerError) as raised:
+        with locked(url_in(tmp_path)), pytest.raises(openai.InternalServerError) as raised:
             await ask(served.client)
         assert raised.value.status_code == 503
         assert "x-should-retry" not in raised.value.response.headers
@@ -176,10 +171,11 @@ async def test_a_server_whose_database_is_locked_is_not_ready_and_is_again_when_
 ) -> None:
     async with ScriptedUpstream([]) as upstream, gateway(tmp_path, upstream.base_url, busy=BUSY) as served:
         assert (await ready(served))[0] == 200
-        with locked(tmp_path):
+        with locked(url_in(tmp_path)):
             status, said = await ready(served)
             assert status == 503
-            assert "locked" in said
+            assert ("lock timeout" if ON_POSTGRESQL else "locked") in said
+            assert "\\n" not in said
         assert (await ready(served))[0] == 200
 
 
@@ -189,12 +185,11 @@ async def test_a_server_whose_trail_cannot_be_written_is_not_ready(tmp_path: Pat
         ScriptedUpstream([call(*RESERVE)]) as upstream,
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
-        with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as other:
-            other.execute("alter table events rename to away")
-            with pytest.raises(openai.InternalServerError):
-                await ask(served.client)
-            assert (await ready(served))[0] == 503
-            other.execute("alter table away rename to events")
+        change(url_in(tmp_path), "alter table events rename to away")
+        with pytest.raises(openai.InternalServerError):
+            await ask(served.client)
+        assert (await ready(served))[0] == 503
+        change(url_in(tmp_path), "alter table away rename to events")
         assert (await ready(served))[0] == 200
     assert shop.done == []
 
@@ -206,7 +201,7 @@ async def test_a_refused_call_is_not_written_as_intended_when_the_database_is_fr
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
         await served.database.leases.own()  # taken by the first run
-        with locked(tmp_path), pytest.raises(openai.InternalServerError, match="locked"):
+        with locked(url_in(tmp_path)), pytest.raises(openai.InternalServerError, match="lock"):
             await ask(served.client)
         await served.database.events.flush()
     assert shop.done == []
@@ -217,6 +212,7 @@ async def test_a_refused_call_is_not_written_as_intended_when_the_database_is_fr
 # --- a database that is gone ------------------------------------------------------------------------------------------
 
 
+@sqlite_only("a file that goes away under the process")
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 async def test_nothing_runs_when_a_file_of_the_database_was_deleted_under_the_server(
     tmp_path: Path, suffix: str
@@ -245,6 +241,7 @@ async def test_nothing_runs_when_a_file_of_the_database_was_deleted_under_the_se
     assert len(recorded(tmp_path, "call_intended")) == 2
 
 
+@sqlite_only("a file that goes away under the process")
 async def test_nothing_runs_when_another_file_was_put_in_the_place_of_the_database(tmp_path: Path) -> None:
     shop = Shop()
     async with (
@@ -260,6 +257,7 @@ async def test_nothing_runs_when_another_file_was_put_in_the_place_of_the_databa
     assert shop.done == []
 
 
+@sqlite_only("a file that goes away under the process")
 async def test_a_gateway_that_cannot_read_its_keys_answers_in_openais_shape(tmp_path: Path) -> None:
     async with ScriptedUpstream([]) as upstream, gateway(tmp_path, upstream.base_url) as served:
         (tmp_path / FILE).rename(tmp_path / "away")

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from tests.doors.processes import PATIENCE, Process, serving
 from toolcaddie.testing import ScriptedUpstream, call, say
 
@@ -34,11 +35,10 @@ def pay(amount: int) -> str:
 ASK: Any = {"model": "gpt-test", "messages": [{"role": "user", "content": "pay 7"}]}
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with the settings of replicas on one database."""
-    file = request.param == "file"
-    url = f"sqlite:///{tmp_path}/data.sqlite" if file else request.getfixturevalue("postgresql_url")
+    url = url_of_kind(request, tmp_path / "data.sqlite")
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "shop.py").write_text(SHOP.format(home=str(tmp_path)))

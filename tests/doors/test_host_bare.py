@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import mcp.client.streamable_http as transport
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.databases import home_environment
 from tests.doors.commandline import CommandLine
 from tests.doors.hosts import CALLS, PLUGINS, bare_host
 from tests.doors.processes import Process, serving
@@ -67,7 +69,8 @@ async def approved(server: Process, home: Path, name: str) -> Any:
     text = (await called(server, name)).content[0].text
     approval = re.search(r"approval_\w+", text)
     assert approval is not None, text
-    await anyio.run_process([sys.executable, "-m", "toolcaddie", "approvals", "approve", approval[0]], cwd=home)
+    words = [sys.executable, "-m", "toolcaddie", "approvals", "approve", approval[0]]
+    await anyio.run_process(words, cwd=home, env={**os.environ, **home_environment(home)})
     return await called(server, name)
 
 

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from benchmarks import hosts_limits, hosts_load, hosts_memory
+from tests.databases import sqlite_only
 
 pytestmark = pytest.mark.anyio
 
 
+@sqlite_only("its connections are no open files of the process")
 @pytest.mark.parametrize("back_end", hosts_load.BACK_ENDS.values(), ids=hosts_load.BACK_ENDS)
 def test_requests_at_once_share_a_connection_get_their_own_answers_and_leave_nothing_open(back_end: object) -> None:
     load = hosts_load.measured(back_end, requests=12, rounds=2)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import database_url
 from tests.doors.commandline import CommandLine
 from toolcaddie.core.control import Principal
 from toolcaddie.core.jobs import Every, Job, NewJob
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/data.sqlite"
+    return database_url(tmp_path / "data.sqlite")
 
 
 @pytest.fixture

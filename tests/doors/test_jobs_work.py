@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from tests.doors.commandline import CommandLine
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/data.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "data.sqlite")
 
 
 @contextmanager

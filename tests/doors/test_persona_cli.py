@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url, sqlite_only
 from tests.doors.commandline import CommandLine
 from toolcaddie.core.bots import ChatKey, ChatTurn
 from toolcaddie.core.personas import Author, PersonaKey
@@ -26,7 +27,7 @@ class Line(CommandLine):
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
-        self.url = f"sqlite:///{home}/data.sqlite"
+        self.url = database_url(home / "data.sqlite")
 
     def __call__(self, command: object, *words: object, stdin: str | None = None) -> Any:
         return super().__call__("persona", command, "coach", *words, "--database-url", self.url, stdin=stdin)
@@ -171,6 +172,7 @@ def test_a_person_is_shown_and_forgotten_after_a_yes(line: Line) -> None:
     assert "default/ann" not in str(line.json("history", "SOUL.md"))
 
 
+@sqlite_only("a file is made by whoever opens it")
 def test_a_database_that_is_misspelt_is_not_made(tmp_path: Path) -> None:
     line = Line(tmp_path)
     assert "there is no database" in line.refused("list")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.doors.commandline import CommandLine
-from tests.doors.talking import database_url
+from tests.doors.talking import url_at
 from tests.doors.test_channels_bots import house, texts
 from toolcaddie.core.control import Principal
 from toolcaddie.core.jobs import Every, NewJob
@@ -30,7 +30,7 @@ ANN, BEN = "tg:1", "tg:2"
 
 async def arrange(folder: Path) -> None:
     """A job and a proposal of each person."""
-    async with Database(database_url(folder)) as database:
+    async with Database(url_at(folder)) as database:
         personas = StoredPersonas(database.store)
         await personas.write(ANNA, "SOUL.md", "I am calm.\n", author=Author(who="import"), expected=0)
         desk = JobDesk(rows=database.jobs, store=database.store)
@@ -58,7 +58,7 @@ async def test_jobs_waiting_work_questions_and_proposals_of_a_person_are_shown_a
 
     async def forget(*words: str) -> Any:
         command = ("persona", "forget", "anna", "--person", f"default/{ANN}", "--database-url")
-        return await asyncio.to_thread(line.json, *command, database_url(tmp_path), *words)
+        return await asyncio.to_thread(line.json, *command, url_at(tmp_path), *words)
 
     async with house(tmp_path, script, allow=("1", "2"), approvers=("9",)) as (server, _, bots, provider):
         server.write("Delete John", person=1)
@@ -82,7 +82,7 @@ async def test_jobs_waiting_work_questions_and_proposals_of_a_person_are_shown_a
     assert texts(server, 1) == texts(server, 1)[:1]
     assert texts(server, 2)[-1] == "Jane is gone."
     assert len(provider.requests) == 3
-    async with Database(database_url(tmp_path)) as database:
+    async with Database(url_at(tmp_path)) as database:
         assert [job.owner.id for job in await database.jobs.list()] == [BEN]
         proposals = Proposals(database.store, StoredPersonas(database.store), clock=time.time)
         assert [proposal.author.who for proposal in await proposals.all("default")] == [f"default/{BEN}"]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from tests.databases import home_environment, home_url, sqlite_only
 from tests.doors.commandline import CommandLine
 from toolcaddie.app.build import assembled
-from toolcaddie.app.settings import DEFAULT_DATABASE, load_settings
+from toolcaddie.app.settings import load_settings
 from toolcaddie.core.control import Principal
 from toolcaddie.storage.database import Database
 
@@ -84,7 +86,7 @@ def home(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLin
     """A folder with a tool, and a database with a key of the role `staff`."""
 
     async def key() -> None:
-        async with Database(DEFAULT_DATABASE) as database:
+        async with Database(home_url(Path.cwd())) as database:
             await database.keys.add("ann", Principal(id="ann", role="staff"))
 
     (toolcaddie.home / "paying.py").write_text(MODULE)
@@ -103,7 +105,7 @@ def write(home: CommandLine, policy: str) -> Path:
 async def _warned(path: Path) -> list[str]:
     """Starts the parts of the settings, and returns the warnings about names."""
     with capture_logs() as lines:
-        async with assembled(load_settings(path)):
+        async with assembled(load_settings(path, environ={**os.environ, **home_environment(path.parent)})):
             pass
     return [line["problem"] for line in lines if line["event"] == "setting_names_nothing"]
 
@@ -141,6 +143,7 @@ def test_whatever_arguments_of_the_catalog_are_called_the_rules_are_checked(
     assert toolcaddie.json("policy", "check", "--catalog", "tools.jsonl")["problems"] == []
 
 
+@sqlite_only("a file is made by whoever opens it")
 def test_check_makes_no_database_to_look_for_keys(toolcaddie: CommandLine) -> None:
     (toolcaddie.home / "toolcaddie.toml").write_text("")
     before = sorted(toolcaddie.home.rglob("*"))

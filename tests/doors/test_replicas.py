@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import create_engine, text
 
+from tests.databases import KINDS, url_of_kind
 from tests.doors.commandline import CommandLine
 from tests.doors.processes import PATIENCE, Process, serving
 from tests.doors.test_reload import shown, tools_of, write
@@ -21,11 +22,9 @@ IN_TIME = 2.0
 """Seconds in which a server follows; a second on a machine that is not busy."""
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/shared.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "shared.sqlite")
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.databases import home_url, rows
 from tests.doors.processes import PATIENCE, Process, serving
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
@@ -54,8 +53,7 @@ def effects(home: Path) -> list[str]:
 
 def is_on_record(home: Path) -> bool:
     """Whether the trail has rows on disk: a run that was killed before its first row is another story."""
-    with contextlib.closing(sqlite3.connect(home / "toolcaddie-data" / "toolcaddie.sqlite")) as database:
-        return bool(database.execute("SELECT count(*) FROM events").fetchone()[0])
+    return rows(home_url(home), "SELECT count(*) FROM events") != [(0,)]
 
 
 def killed_while_it_runs(server: Process, there: Callable[[], bool]) -> None:
@@ -95,7 +93,7 @@ def test_a_request_that_may_have_acted_is_never_run_again_after_a_crash(shop: Pa
 
 def test_a_request_that_may_have_acted_is_not_run_again_either_when_its_run_was_pruned(shop: Path) -> None:
     async def pruned() -> int:
-        async with Database(f"sqlite:///{shop}/toolcaddie-data/toolcaddie.sqlite") as database:
+        async with Database(home_url(shop)) as database:
             ours = await database.leases.own()
             for number in await database.leases.labels():
                 assert number == ours or not await database.leases.holds(number)  # waits until its lease has run out

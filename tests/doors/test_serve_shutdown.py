@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.databases import home_url, rows
 from tests.doors.processes import PATIENCE, Process, serving
 from toolcaddie.testing import ScriptedUpstream, call, paced, say
 
@@ -33,9 +33,7 @@ ASK: Any = {"model": "gpt-test", "messages": [{"role": "user", "content": "pay 7
 
 
 def failures(home: Path) -> list[dict[str, Any]]:
-    with sqlite3.connect(home / "toolcaddie-data" / "toolcaddie.sqlite") as database:
-        rows = database.execute("select data from events where kind = 'run_failed'").fetchall()
-    return [json.loads(data) for (data,) in rows]
+    return [json.loads(data) for (data,) in rows(home_url(home), "select data from events where kind = 'run_failed'")]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.databases import database_url
 from tests.doors.serving import served
 from tests.doors.talking import Later
 from toolcaddie import Runtime
@@ -35,7 +36,7 @@ async def test_a_signed_report_is_taken_and_everything_else_is_refused(tmp_path:
     async with (
         served(later) as url,
         ScriptedTwilio() as twilio,
-        Database(f"sqlite:///{tmp_path / 'db'}") as database,
+        Database(database_url(tmp_path / "db")) as database,
     ):
         address = f"{url}/telephony/calls"
         config = {"from_number": "+525512345678", "allowed_numbers": [ANN], "url": twilio.url, "report_to": address}

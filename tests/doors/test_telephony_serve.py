@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from tests.databases import database_url
 from tests.doors.processes import Process, serving
 from toolcaddie.core.control import Principal
 from toolcaddie.storage.database import Database
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.anyio
 ANN, MIA = Principal(id="ann"), Principal(id="mia")
 NUMBER = "+525587654321"
 SETTINGS = """
-database_url = "sqlite:///data.sqlite"
+database_url = "{database}"
 
 [[source]]
 type = "phone"
@@ -37,11 +38,12 @@ required = false
 
 
 def write(home: Path, twilio: ScriptedTwilio, name: str = "calls") -> None:
-    (home / "toolcaddie.toml").write_text(SETTINGS.format(url=twilio.url, name=name))
+    settings = SETTINGS.format(database=database_url(home / "data.sqlite"), url=twilio.url, name=name)
+    (home / "toolcaddie.toml").write_text(settings)
 
 
 async def keys_of(home: Path) -> Mapping[str, str]:
-    async with Database(f"sqlite:///{home / 'data.sqlite'}") as database:
+    async with Database(database_url(home / "data.sqlite")) as database:
         return {person.id: (await database.keys.add(person.id, person))[1] for person in (ANN, MIA)}
 
 
@@ -87,7 +89,7 @@ async def approved_call(office: Office, twilio: ScriptedTwilio) -> RungCall:
 
 
 async def row_of(home: Path) -> CallRow:
-    async with Database(f"sqlite:///{home / 'data.sqlite'}") as database:
+    async with Database(database_url(home / "data.sqlite")) as database:
         (document,) = (await database.store.scan("phone-call")).documents
     return msgspec.json.decode(document.value, type=CallRow)
 

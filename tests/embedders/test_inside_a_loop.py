@@ -12,6 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tests.databases import database_url
 from tests.embedders.models import Meanings, RemoteMeanings
 from tests.embedders.test_runtime import ASKED, WANTED, names, runtime
 from toolcaddie.embedders.endpoint import Endpoint
@@ -63,7 +64,7 @@ async def test_a_request_under_way_keeps_its_connections_while_another_looks(htt
 
 @pytest.mark.anyio
 async def test_vectors_kept_in_a_database_are_read_in_a_loop_without_waiting_for_it(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "vectors.sqlite")) as database:
         first = Meanings()
         assert names(runtime(first, documents=database.store).select(ASKED))[0] == WANTED
         again = Meanings()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from structlog.testing import capture_logs
 
+from tests.databases import database_url
 from tests.embedders.models import Letters, RemoteLetters
 from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.embedders.prepared import PAUSE, Prepared
@@ -63,7 +64,7 @@ async def test_half_floats_move_no_cosine_by_more_than_a_ten_thousandth() -> Non
 
 
 async def test_a_catalog_is_embedded_once_whatever_restarts(tmp_path: Any) -> None:
-    url = f"sqlite:///{tmp_path}/kept.sqlite"
+    url = database_url(tmp_path / "kept.sqlite")
     async with Database(url) as database:
         model = RemoteLetters()
         prepared = Prepared(model, database.store)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,7 +16,9 @@ import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import create_engine
+from sqlalchemy.exc import OperationalError
 
+from tests.databases import change, database_url, locked, rows
 from tests.engine.paying import pay
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.call_request import CallRequest
@@ -81,7 +81,7 @@ class Child:
     """A process that runs or resumes the run `r`, as far as a `place`: in the tool, or while the model is asked."""
 
     def __init__(self, folder: Path, verb: str, place: str) -> None:
-        command = [sys.executable, "-c", PROCESS, f"sqlite:///{folder}/x.sqlite", str(folder / "paid"), verb, place]
+        command = [sys.executable, "-c", PROCESS, database_url(folder / "x.sqlite"), str(folder / "paid"), verb, place]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     async def __aenter__(self) -> Child:
@@ -109,21 +109,20 @@ class AsksAlways:
         return Decision(verdict="ask", rule="asks")
 
 
-def stop_between_two_writes(pid: int, path: Path) -> None:
-    """Stops a process outside of transactions: within one it would hold the lock of the whole file."""
+def stop_between_two_writes(pid: int, url: str) -> None:
+    """Stops a process outside of transactions: within one it would hold locks."""
     while True:
         os.kill(pid, signal.SIGSTOP)
         try:
-            with contextlib.closing(sqlite3.connect(path, timeout=0.05)) as other:
-                other.execute("begin immediate")
+            with locked(url, patience=0.05):
                 return
-        except sqlite3.OperationalError:
+        except OperationalError:
             os.kill(pid, signal.SIGCONT)
 
 
 async def paused(folder: Path, asked: Any = pay) -> str:
     """A database with one run that waits for an approval of a call of `asked`; its URL."""
-    url = f"sqlite:///{folder}/x.sqlite"
+    url = database_url(folder / "x.sqlite")
     async with Database(url) as database:
         runtime, _ = runtime_over(
             database, call("pay", {"to": "ann"}, call_id="c1"), sources=[asked], policy=AsksAlways()
@@ -159,10 +158,10 @@ def kinds(events: object) -> list[str]:
 
 
 async def test_a_run_whose_process_was_killed_ends_as_failed_and_its_open_call_as_unknown(tmp_path: Path) -> None:
-    async with Child(tmp_path, "run", "tool"), Database(f"sqlite:///{tmp_path}/x.sqlite", lease=LEASE) as database:
+    async with Child(tmp_path, "run", "tool"), Database(database_url(tmp_path / "x.sqlite"), lease=LEASE) as database:
         (run,) = await database.events.runs()
         assert (run.status, run.owner is None) == ("running", False)
-    async with Database(f"sqlite:///{tmp_path}/x.sqlite", lease=LEASE) as database:
+    async with Database(database_url(tmp_path / "x.sqlite"), lease=LEASE) as database:
         assert (await settled(database)).status == "failed"
         events = await database.events.events("r")
         assert kinds(events)[-3:] == ["call_intended", "call_unknown", "run_failed"]
@@ -174,7 +173,7 @@ async def test_a_run_whose_process_was_killed_ends_as_failed_and_its_open_call_a
 async def test_a_run_killed_while_its_model_was_asked_has_no_unknown_call(tmp_path: Path) -> None:
     async with Child(tmp_path, "run", "model"):
         pass
-    async with Database(f"sqlite:///{tmp_path}/x.sqlite", lease=LEASE) as database:
+    async with Database(database_url(tmp_path / "x.sqlite"), lease=LEASE) as database:
         assert (await settled(database)).status == "failed"
         assert kinds(await database.events.events("r"))[-3:] == ["call_finished", "model_asked", "run_failed"]
 
@@ -217,9 +216,9 @@ async def test_a_run_is_resumed_by_another_process_once_its_own_is_killed_and_no
 async def test_a_process_that_wakes_up_too_late_writes_nothing_of_its_runs(tmp_path: Path) -> None:
     async with (
         Child(tmp_path, "run", "tool") as child,
-        Database(f"sqlite:///{tmp_path}/x.sqlite", lease=LEASE) as database,
+        Database(database_url(tmp_path / "x.sqlite"), lease=LEASE) as database,
     ):
-        stop_between_two_writes(child.process.pid, tmp_path / "x.sqlite")
+        stop_between_two_writes(child.process.pid, database_url(tmp_path / "x.sqlite"))
         assert (await settled(database)).status == "failed"
         before = await database.events.events("r")
         assert "did not renew its lease" in await child.end(signal.SIGCONT)
@@ -249,11 +248,10 @@ async def test_a_run_whose_end_was_not_recorded_gives_its_answer_again_without_a
 
 
 async def test_runs_of_a_lost_lease_end_and_new_runs_go_on_under_another(tmp_path: Path) -> None:
-    url, noted = f"sqlite:///{tmp_path}/x.sqlite", list[str]()
+    url, noted = database_url(tmp_path / "x.sqlite"), list[str]()
 
     def loses_the_lease(_: object) -> object:
-        with sqlite3.connect(tmp_path / "x.sqlite") as other:
-            other.execute("delete from owners")
+        change(url, "delete from owners")
         return call("note", {"text": "late"})
 
     @tool
@@ -275,20 +273,20 @@ async def test_runs_of_a_lost_lease_end_and_new_runs_go_on_under_another(tmp_pat
 
 
 async def test_a_running_run_of_an_older_version_is_settled_once(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/x.sqlite"
+    url = database_url(tmp_path / "x.sqlite")
     engine = create_engine(url)
     with engine.begin() as connection, Operations.context(MigrationContext.configure(connection)):
         s0001_first_tables.upgrade()
     engine.dispose()
-    with sqlite3.connect(tmp_path / "x.sqlite") as older:
-        older.executescript("""
-            create table toolcaddie_schema (version_num varchar(32) not null primary key);
-            insert into toolcaddie_schema values ('0001');
-            insert into runs values ('r', 1.0, 'pay', 'running', 'ann', 'default', 0, 0, null);
-            insert into events (run_id, seq, at, kind, data) values
-              ('r', 1, 1.0, 'run_started', '{}'),
-              ('r', 2, 1.0, 'call_intended', '{"id": "c1", "name": "pay", "arguments": "{}"}');
-        """)
+    older = """
+        create table toolcaddie_schema (version_num varchar(32) not null primary key);
+        insert into toolcaddie_schema values ('0001');
+        insert into runs values ('r', 1.0, 'pay', 'running', 'ann', 'default', 0, 0, null);
+        insert into events (run_id, seq, at, kind, data) values
+          ('r', 1, 1.0, 'run_started', '{}'),
+          ('r', 2, 1.0, 'call_intended', '{"id": "c1", "name": "pay", "arguments": "{}"}')
+    """
+    change(url, older)
     for _ in range(2):
         async with Database(url, lease=LEASE) as database:
             assert (await settled(database)).status == "failed"
@@ -296,7 +294,7 @@ async def test_a_running_run_of_an_older_version_is_settled_once(tmp_path: Path)
 
 
 async def test_a_database_that_closes_under_its_runs_leaves_none_of_them_running(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/x.sqlite"
+    url = database_url(tmp_path / "x.sqlite")
     data = {"message": "pay", "principal": {"id": "ann"}, "preset": "default"}
     async with Database(url, lease=60) as database:
         database.events.append(EventRecord(run_id="r", seq=1, at=1.0, kind="run_started", data=data))
@@ -317,7 +315,7 @@ async def test_a_call_that_is_cancelled_in_the_middle_ends_as_unknown(tmp_path: 
         await asyncio.sleep(60)
         return "written"
 
-    async with Database(f"sqlite:///{tmp_path}/x.sqlite") as database:
+    async with Database(database_url(tmp_path / "x.sqlite")) as database:
         provider = ScriptedProvider([call("write", {})])
         runtime = Runtime(provider=provider, sources=[write], trail=Trail(database.events), documents=database.store)
         for job, run_id in ((runtime.run("write", run_id="a"), "a"), (runtime.call("write", {}, run_id="b"), "b")):
@@ -334,16 +332,14 @@ async def test_a_run_whose_claim_could_not_be_released_can_still_be_resumed(tmp_
     url = await paused(tmp_path)
 
     def breaks(_: object) -> object:
-        with sqlite3.connect(tmp_path / "x.sqlite") as other:
-            other.execute("alter table documents rename to away")
+        change(url, "alter table documents rename to away")
         raise ProviderError("the provider is down")
 
     async with Database(url, lease=LEASE) as database:
         runtime, _ = runtime_over(database, breaks, say("done"), sources=[look])
         with pytest.raises(ToolcaddieError):
             await runtime.resume("r", approvals={"c1": True})
-        with sqlite3.connect(tmp_path / "x.sqlite") as other:
-            other.execute("alter table away rename to documents")
+        change(url, "alter table away rename to documents")
         assert (await runtime.resume("r", approvals={"c1": True})).text == "done"
 
 
@@ -359,7 +355,7 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
     limits = {"calls": Limits(calls=2), "tokens": Limits(tokens=1), "seconds": Limits(seconds=0.2)}[limit]
     third = {"to": "slow" if limit == "seconds" else "cat"}
     script = [calls(("pay", {"to": "ann"}), ("pay", {"to": "bob"})), call("pay", third), say("never")]
-    async with Database(f"sqlite:///{tmp_path}/x.sqlite") as database:
+    async with Database(database_url(tmp_path / "x.sqlite")) as database:
         chosen = replace(preset("default"), limits=limits)
         runtime, _ = runtime_over(database, *script, sources=[pay], preset=chosen)
         with pytest.raises(LimitExceededError) as raised:
@@ -394,18 +390,17 @@ async def test_a_call_that_was_about_to_run_is_unknown_even_if_its_intent_was_no
         task = asyncio.ensure_future(runtime.resume("r", approvals={"c1": True}))
         await reached.wait()
         # The process is gone: nobody writes for it any more.
-        with sqlite3.connect(tmp_path / "x.sqlite") as other:
-            copy = other.execute("select value, (select max(number) from owners) from documents where kind = 'run'")
-            value, number = copy.fetchone()
+        copy = "select value, (select max(number) from owners) from documents where kind = 'run'"
+        ((value, number),) = rows(url, copy)
         task.cancel()
         await asyncio.wait({task})
-    with sqlite3.connect(tmp_path / "x.sqlite") as other:
-        other.execute("update documents set value = ? where kind = 'run'", (value,))
-        other.execute("delete from events where kind in ('run_failed', 'call_finished', 'call_unknown')")
-        other.execute("update runs set status = 'running', owner = ?", (number,))
-        other.execute(
-            "insert into owners (number, beat, seconds, label, started) values (?, 1, 0, 'x process 1', 0)", (number,)
-        )
+    change(
+        url,
+        f"update documents set value = {{blob:{value.hex()}}} where kind = 'run'",
+        "delete from events where kind in ('run_failed', 'call_finished', 'call_unknown')",
+        f"update runs set status = 'running', owner = {number}",
+        f"insert into owners (number, beat, seconds, label, started) values ({number}, 1, 0, 'x process 1', 0)",
+    )
     async with Database(url, lease=LEASE) as database:
         assert (await settled(database)).status == "pending"
         (unknown,) = [event for event in await database.events.events("r") if event.kind == "call_unknown"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.capabilities import CAPABILITIES
@@ -302,7 +303,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
 async def test_a_run_waits_for_a_person_in_storage_and_is_resumed_in_another_process(
     tmp_path: Any, approved: bool, said: str
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    url = database_url(tmp_path / "runs.sqlite")
     recorder = Recorder()
     async with Database(url) as database:
         first = Runtime(

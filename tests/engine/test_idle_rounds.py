@@ -9,6 +9,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.databases import database_url
 from tests.doors.serving import gateway
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Decision
@@ -153,7 +154,7 @@ async def test_the_clock_ends_a_run_whose_provider_never_suspends() -> None:
 
 
 async def test_the_trail_says_which_limit_was_reached(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         provider = ScriptedProvider(listing)
         runtime = Runtime(provider=provider, sources=[look], preset="compact", trail=Trail(database.events))
         with pytest.raises(LimitExceededError):

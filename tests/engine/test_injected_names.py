@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tests.databases import database_url
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.meta_names import EXECUTE_TOOL, LIST_TOOLS, RESPOND
@@ -80,7 +81,7 @@ async def test_an_injected_value_wins_over_the_models_through_every_way_of_calli
 
 
 async def test_log_and_trail_name_what_was_dropped(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         provider = ScriptedProvider([call("whoami", {"text": "hi", "_chatId": "x"}), say("done")])
         runtime = Runtime(provider=provider, sources=[whoami], trail=Trail(database.events), sinks=[StructlogSink()])
         with capture_logs() as lines:

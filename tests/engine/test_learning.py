@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
@@ -175,7 +176,7 @@ async def test_without_a_memory_nothing_is_learned():
 
 async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
     live = Experience()
-    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         turns = [
             call("way_7"),
             say("done"),
@@ -208,7 +209,7 @@ async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
 
 
 async def test_an_unreadable_row_of_the_trail_costs_that_run_only(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path / 'trail.db'}") as database:
+    async with Database(database_url(tmp_path / "trail.db")) as database:
         for name, history in (("good", []), ("bad", None), ("worse", [{"called": 5}])):
             said = {"message": "freeze my abo", "principal": {"id": "ann"}, "preset": "default", "history": history}
             for seq, (kind, data) in enumerate(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import new_url
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.evaluation.goals import Goals, read_goals
 from toolcaddie.storage.database import Database
@@ -18,7 +19,7 @@ Rows = Sequence[tuple[str, dict[str, Any]]]
 
 async def goals_from(*runs: Rows) -> tuple[Goals, int]:
     """The goals of runs with these rows, written to a trail and read from it."""
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         for number, rows in enumerate(runs):
             started = ("run_started", {"message": "hello"})
             for seq, (kind, data) in enumerate([started, *rows], start=1):
@@ -86,7 +87,7 @@ async def test_repeated_calls_are_counted_with_those_that_succeeded() -> None:
 
 
 async def test_a_run_whose_rows_cannot_be_understood_is_counted_and_left_out() -> None:
-    goals, unread = await goals_from([ended(1, 10)], [("run_finished", {"seconds": "long"})])
+    goals, unread = await goals_from([ended(1, 10)], [ended(1, 10, attempts="many")])
     assert (goals.runs, unread) == (1, 1)
 
 

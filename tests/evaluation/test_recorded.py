@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.databases import new_url
 from toolcaddie.core.catalog import Catalog, Category
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
@@ -56,7 +57,7 @@ async def test_rows_that_cannot_be_understood_are_counted_and_left_out():
         ("bad", "tools_selected", {"tools": "all of them"}),
         ("direct", "run_started", {"message": "called directly", "principal": {"id": "ann"}, "preset": "default"}),
     ]
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         for seq, (run_id, kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id=run_id, seq=seq, at=float(seq), kind=kind, data=data))
         seen = []
@@ -77,7 +78,7 @@ async def test_tools_made_known_behind_the_array_count_as_sent_from_then_on():
         ("meta_called", {"name": "request_more_tools", "added": ["c"]}),
         ("model_asked", {"tools": 1}),
     ]
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         for seq, (kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id="r", seq=seq, at=float(seq), kind=kind, data=data))
         (run,) = (await read_log(database.events)).runs
@@ -98,7 +99,7 @@ async def test_what_a_model_named_and_looked_for_is_read_in_whatever_form():
         ("meta_called", {"name": "list_tools", "arguments": "{no json", "added": ["c"]}),
         ("meta_called", {"name": "get_tool_schema", "arguments": "{}"}),
     ]
-    async with Database("sqlite:///:memory:") as database:
+    async with Database(new_url()) as database:
         for seq, (kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id="r", seq=seq, at=float(seq), kind=kind, data=data))
         (run,) = (await read_log(database.events)).runs

@@ -13,6 +13,7 @@ from pathlib import Path
 import dbos
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from toolcaddie.core.errors import ConfigError, RunError
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
 from toolcaddie.storage.database import Database
@@ -22,11 +23,9 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/data/toolcaddie.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "data" / "toolcaddie.sqlite")
 
 
 async def test_the_same_id_is_done_once_and_its_result_stays(url: str) -> None:

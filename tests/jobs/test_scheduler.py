@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import KINDS, database_url, url_of_kind
 from tests.jobs.rig import running
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -26,11 +27,9 @@ ANN = Principal(id="ann", bot="reception", tenant="acme")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/data/toolcaddie.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "data" / "toolcaddie.sqlite")
 
 
 def new(schedule: Schedule, **others: object) -> NewJob:
@@ -177,7 +176,7 @@ async def test_a_scheduler_that_is_woken_while_it_closes_closes(tmp_path: Path, 
     async def run_job(job: Job, slot: Slot) -> JobOutcome:
         return JobOutcome(succeeded=True)
 
-    async with running(f"sqlite:///{tmp_path}/data.sqlite", run_job) as (_, scheduler, _):
+    async with running(database_url(tmp_path / "data.sqlite"), run_job) as (_, scheduler, _):
         await asyncio.sleep(0.3)  # until it waits for work; if it is later, the test proves nothing, and passes
         scheduler.wake()
         for _ in range(turns):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import database_url
 from tests.jobs.rig import running
 from tests.jobs.test_scheduler import ended, new
 from toolcaddie.core.errors import StorageError
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/data/toolcaddie.sqlite"
+    return database_url(tmp_path / "data/toolcaddie.sqlite")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from tests.jobs.tenant_rig import KIND, queue_of
 from toolcaddie.core.errors import ConfigError, QueueFullError
 from toolcaddie.jobs.queue import DurableQueue, WorkKind
@@ -22,11 +23,9 @@ pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["file", "postgresql"])
+@pytest.fixture(params=KINDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "file":
-        return f"sqlite:///{tmp_path}/data.sqlite"
-    return str(request.getfixturevalue("postgresql_url"))
+    return url_of_kind(request, tmp_path / "data.sqlite")
 
 
 @contextmanager

@@ -7,29 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import KINDS, url_of_kind
 from toolcaddie.ports import Store
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
 
 
-def _url(request: pytest.FixtureRequest, folder: Path) -> str:
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("postgresql_url"))
-    return f"sqlite:///{folder}/data.sqlite"
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", *KINDS])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    async with Database(_url(request, tmp_path / "store")) as database:
+    async with Database(url_of_kind(request, tmp_path / "store" / "data.sqlite")) as database:
         yield database.store
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Store, Store]]:
     """One database, opened twice, as two processes do."""
-    url = _url(request, tmp_path / "store")
+    url = url_of_kind(request, tmp_path / "store" / "data.sqlite")
     async with Database(url) as one, Database(url) as other:
         yield one.store, other.store

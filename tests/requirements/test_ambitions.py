@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from benchmarks import left_out
 from benchmarks.__main__ import BENCHMARKS
+from tests.databases import database_url
 from tests.embedders.models import Meanings
 from tests.requirements.scenes import (
     Recorder,
@@ -217,7 +218,7 @@ def test_the_nearest_so_many_are_taken(most: int) -> None:
 @pytest.mark.proves("A-4")
 async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_registered(tmp_path: Path) -> None:
     """Not with every request, and not again after a restart."""
-    async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "vectors.sqlite")) as database:
         first, source = Meanings(), office()
         made = Runtime(
             provider=ScriptedProvider(lambda request: say("hi")),
@@ -232,7 +233,7 @@ async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_regist
         await made.prepare()
         assert {text.split(":")[0] for text in first.asked[before:]} == {"holiday form"}
         await made.close()
-    async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "vectors.sqlite")) as database:
         again = Meanings()
         made = Runtime(
             provider=ScriptedProvider(lambda request: say("hi")),

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.databases import database_url
 from tests.doors.serving import gateway
 from tests.storage.conftest import Clock
 from toolcaddie import Bot, Runtime, tool
@@ -38,7 +39,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    async with Database(f"sqlite:///{tmp_path / 'budgets.sqlite'}", clock=clock) as opened:
+    async with Database(database_url(tmp_path / "budgets.sqlite"), clock=clock) as opened:
         yield opened
 
 
@@ -127,7 +128,7 @@ async def test_a_tool_called_without_a_model_uses_nothing(database: Database, cl
 
 
 async def test_several_processes_admit_together_what_the_budget_allows(tmp_path: Path, clock: Clock) -> None:
-    address = f"sqlite:///{tmp_path / 'shared.sqlite'}"
+    address = database_url(tmp_path / "shared.sqlite")
     async with Database(address, clock=clock) as one, Database(address, clock=clock) as two:
         made = [runtime(database, clock, [REPLY] * 10, requests=5) for database in (one, two)]
         runs = [each.run("hi", principal=DESK) for each in made for _ in range(8)]
@@ -157,7 +158,7 @@ async def test_the_gateway_answers_429_and_passes_nothing_of_the_bot_on(
     """Also a request without tools to a named model, which would be passed on as it is, is a run of the bot and counts."""
     bots = {"desk": Bot(budget=DayBudget(requests=2), model="small")}
     async with (
-        Database(f"sqlite:///{tmp_path / 'meter.sqlite'}") as metered,
+        Database(database_url(tmp_path / "meter.sqlite")) as metered,
         ScriptedUpstream([REPLY] * 3) as upstream,
         gateway(tmp_path, upstream.base_url, bots=bots, meter=metered.meter) as served,
     ):
@@ -181,7 +182,7 @@ async def test_the_gateway_answers_429_and_passes_nothing_of_the_bot_on(
 async def test_the_gateway_passes_nothing_of_the_default_bot_on_either(tmp_path: Path) -> None:
     bots = {"desk": Bot(budget=DayBudget(requests=2), model="small")}
     async with (
-        Database(f"sqlite:///{tmp_path / 'meter.sqlite'}") as metered,
+        Database(database_url(tmp_path / "meter.sqlite")) as metered,
         ScriptedUpstream([]) as upstream,
         gateway(tmp_path, upstream.base_url, bots=bots, default_bot="desk", meter=metered.meter) as served,
         aiohttp.ClientSession(served.base_url) as session,

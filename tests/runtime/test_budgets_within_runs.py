@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from security.team_host import hosting
+from tests.databases import database_url
 from tests.doors.serving import gateway
 from tests.storage.conftest import Clock
 from toolcaddie import Bot, Runtime, tool
@@ -52,7 +53,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def database(tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    async with Database(f"sqlite:///{tmp_path / 'budgets.sqlite'}", clock=clock) as opened:
+    async with Database(database_url(tmp_path / "budgets.sqlite"), clock=clock) as opened:
         yield opened
 
 
@@ -235,7 +236,7 @@ async def test_at_the_gateway_a_stopped_run_is_429_that_says_when_the_budget_is_
     """Its tools have run, so no client may repeat it by itself: there is no `retry-after`."""
     bots = {"desk": Bot(budget=DayBudget(tokens=2_000), model="small")}
     async with (
-        Database(f"sqlite:///{tmp_path / 'meter.sqlite'}", clock=clock) as metered,
+        Database(database_url(tmp_path / "meter.sqlite"), clock=clock) as metered,
         ScriptedUpstream([LOOK] * 9) as upstream,
         gateway(tmp_path, upstream.base_url, sources=[look], bots=bots, meter=metered.meter, clock=clock) as served,
         aiohttp.ClientSession(served.base_url) as session,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.storage.database import Database
@@ -53,7 +54,7 @@ class Clock:
 async def process(folder: Path, *replies: Any, clock: Clock | None = None, **options: Any) -> AsyncIterator[Runtime]:
     """A runtime as another process has it: it shares the database with others, and nothing else."""
     async with (
-        Database(f"sqlite:///{folder / 'shared.sqlite'}", clock=clock or Clock()) as database,
+        Database(database_url(folder / "shared.sqlite"), clock=clock or Clock()) as database,
         Runtime(
             provider=ScriptedProvider(list(replies)),
             documents=database.store,

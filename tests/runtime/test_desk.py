@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
@@ -100,7 +101,7 @@ async def test_an_option_that_no_request_has_is_refused_by_name() -> None:
 
 
 async def test_a_direct_call_is_on_record_as_a_run_of_its_own(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path}/x.sqlite") as database:
+    async with Database(database_url(tmp_path / "x.sqlite")) as database:
         runtime = club(trail=Trail(database.events), documents=database.store)
         await runtime.call("lock_doors", {}, run_id="direct")
         await database.events.flush()

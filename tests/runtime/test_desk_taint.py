@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from tests.mail_tools import send_mail
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.control.policy.cedar import CedarPolicy
@@ -87,7 +88,7 @@ async def test_a_conversation_of_direct_calls_stays_tainted_while_it_goes_on(tmp
     async def called(name: str, **arguments: str) -> str:
         """Returns what a call in a process of its own gives."""
         async with (
-            Database(f"sqlite:///{tmp_path / 'db'}", clock=lambda: days[0] * 86_400.0 + 1e6) as database,
+            Database(database_url(tmp_path / "db"), clock=lambda: days[0] * 86_400.0 + 1e6) as database,
             _runtime(documents=database.store) as runtime,
         ):
             return (await runtime.call(name, arguments, conversation="a")).text

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import ClassifierSettings, Settings, Upstream
 from toolcaddie.audit.trail import Trail
@@ -351,7 +352,7 @@ async def test_who_names_categories_or_sends_everything_asks_nobody(upstream: An
 
 async def test_the_trail_says_what_the_first_stage_said(upstream: Any, tmp_path: Path) -> None:
     _, classifier = await upstream([answer("github", "nonsense")])
-    async with Database(f"sqlite:///{tmp_path}/trail.sqlite") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         runtime = Runtime(
             provider=ScriptedProvider([say("hi")]),
             sources=[source()],
@@ -375,7 +376,7 @@ async def test_settings_name_the_model_its_address_and_its_key(
     settings = Settings(
         preset="budget",
         catalogs=("gym",),
-        database_url=f"sqlite:///{tmp_path / 'db.sqlite'}",
+        database_url=database_url(tmp_path / "db.sqlite"),
         classifier=ClassifierSettings(model="small", url=server.base_url, key_env="SORTER_KEY"),
     )
     async with assembled(settings) as parts:
@@ -398,7 +399,7 @@ async def test_the_upstreams_key_does_not_go_to_another_address(
     with_upstream = Settings(
         preset="default",
         catalogs=("gym",),
-        database_url=f"sqlite:///{tmp_path / 'db.sqlite'}",
+        database_url=database_url(tmp_path / "db.sqlite"),
         upstream=Upstream(url=server.base_url),
         selection={"classify": "always"},
         classifier=ClassifierSettings(model="small", url=server.base_url.replace("127.0.0.1", "localhost")),

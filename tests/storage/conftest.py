@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import KINDS, database_url, url_of_kind
 from toolcaddie.storage.database import Database
 
 
@@ -25,18 +26,12 @@ def clock() -> Clock:
 
 @pytest.fixture
 def file_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/data/toolcaddie.sqlite"
+    return database_url(tmp_path / "data/toolcaddie.sqlite")
 
 
-@pytest.fixture(params=["file", "memory", "postgresql"])
-async def database(request: pytest.FixtureRequest, file_url: str, clock: Clock) -> AsyncIterator[Database]:
+@pytest.fixture(params=["memory", *KINDS])
+async def database(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
     """The same contract over every kind of database."""
-    match request.param:
-        case "file":
-            url = file_url
-        case "memory":
-            url = "sqlite:///:memory:"
-        case _:
-            url = request.getfixturevalue("postgresql_url")
+    url = "sqlite:///:memory:" if request.param == "memory" else url_of_kind(request, tmp_path / "data.sqlite")
     async with Database(url, clock=clock, steady=clock) as database:
         yield database

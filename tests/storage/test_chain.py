@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import create_engine, text
 
+from tests.databases import KINDS, change, database_url, url_of_kind
 from tests.storage.conftest import Clock
 from tests.storage.test_database import WITHOUT_CHAIN
 from toolcaddie.core.errors import AuditError, StorageError
@@ -26,9 +26,9 @@ KEY, OTHER = b"k" * 32, b"o" * 32
 DAY = 86_400.0
 
 
-@pytest.fixture(params=["file", "postgresql"])
-def url(request: pytest.FixtureRequest, file_url: str) -> str:
-    return file_url if request.param == "file" else request.getfixturevalue("postgresql_url")
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return url_of_kind(request, tmp_path / "trail.sqlite")
 
 
 def write(database: Database, run_id: str, at: float = 1.0, rows: int = 3) -> None:
@@ -45,14 +45,6 @@ async def written(url: str, *, key: bytes | None = None) -> None:
     async with Database(url, audit_key=key) as database:
         for name in ("a", "b", "c"):
             write(database, name)
-
-
-def change(url: str, *statements: str) -> None:
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-    engine.dispose()
 
 
 async def check(url: str, anchors: Sequence[Anchor] = (), *, key: bytes | None = None) -> Verification:
@@ -153,7 +145,7 @@ async def test_an_anchor_shows_a_trail_that_was_written_again(file_url: str, tmp
             await forger.audits.rekey(None)
     forged = msgspec.structs.replace(anchor, position=4)
     assert "its seal does not fit" in (await check(file_url, [forged])).changes[-1].what
-    elsewhere = f"sqlite:///{tmp_path}/other.sqlite"
+    elsewhere = database_url(tmp_path / "other.sqlite")
     await written(elsewhere)
     assert "the database was replaced" in (await check(elsewhere, [anchor])).changes[0].what
 
@@ -211,7 +203,7 @@ async def test_the_key_of_a_trail_can_be_changed(url: str) -> None:
     assert (await check(url, key=KEY)).changes_total == 1
 
 
-EMPTY = "update trail_head set link = {nothing}, key_id = '', seal = {nothing}"
+EMPTY = "update trail_head set link = {blob:}, key_id = '', seal = {blob:}"
 FORGERIES = {
     "rows made older than the chain": (
         "update events set link = null, data = '{}'",
@@ -231,8 +223,7 @@ async def test_an_empty_chain_in_the_place_of_a_keyed_one_is_a_change(url: str, 
     await written(url, key=KEY)
     async with Database(url, audit_key=KEY) as database:
         anchor = await database.audits.anchor()
-    nothing = "x''" if url.startswith("sqlite") else "''::bytea"
-    change(url, *(statement.replace("{nothing}", nothing) for statement in FORGERIES[forgery]))
+    change(url, *FORGERIES[forgery])
     for anchors in ([], [anchor]):
         (found,) = (await check(url, anchors, key=KEY)).changes
         assert "somebody who does not have the key wrote it anew" in found.what
@@ -249,9 +240,8 @@ async def test_rows_taken_out_of_a_chain_without_a_key_show_by_an_anchor(url: st
     await written(url)
     async with Database(url) as database:
         anchor = await database.audits.anchor()
-    nothing = "x''" if url.startswith("sqlite") else "''::bytea"
     for statement in FORGERIES["as before, with an invented row"]:
-        change(url, statement.replace("{nothing}", nothing))
+        change(url, statement)
     async with Database(url) as database:
         (found,) = (await database.audits.verify([anchor])).changes
         assert "rows were taken out of the chain" in found.what
@@ -414,8 +404,7 @@ async def test_a_trail_may_be_pruned_to_its_last_row(url: str, clock: Clock) -> 
 
 async def test_rows_of_before_the_chain_are_not_reported_as_changed(file_url: str, clock: Clock) -> None:
     await written(file_url)
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.executescript(f"{WITHOUT_CHAIN} update {VERSION_TABLE} set version_num = '0006'")
+    change(file_url, f"{WITHOUT_CHAIN} update {VERSION_TABLE} set version_num = '0006'")
     async with Database(file_url, audit_key=KEY, clock=clock) as database:
         (refused,) = (await database.audits.verify()).changes
         assert "rekey" in refused.what

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
+from tests.databases import rows
 from tests.storage.conftest import Clock
 from toolcaddie.core.control import Principal
 from toolcaddie.storage.database import Database
@@ -59,5 +58,4 @@ async def test_expired_documents_are_swept_every_minute_although_the_clock_is_pu
         wall.now += 20
         steady.now += 61
         await server.store.put("run", "last", b"x")
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        assert other.execute("select key from documents order by key").fetchall() == [("first",), ("last",)]
+    assert rows(file_url, "select key from documents order by key") == [("first",), ("last",)]

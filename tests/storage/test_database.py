@@ -14,7 +14,9 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
 
+from tests.databases import change, database_url, rows, sqlite_only
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunState
@@ -55,12 +57,12 @@ async def test_runs_of_an_older_version_are_given_their_tenant(file_url: str) ->
     data = {"message": "hi", "principal": principal, "preset": "default"}
     async with Database(file_url) as database:
         database.events.append(EventRecord(run_id="a", seq=1, at=1.0, kind="run_started", data=data))
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.executescript(
-            f"{WITHOUT_CHAIN} drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
-            "alter table runs rename column calls to turns;"
-            f"update {VERSION_TABLE} set version_num = '0003'"
-        )
+    change(
+        file_url,
+        f"{WITHOUT_CHAIN} drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
+        "alter table runs rename column calls to turns;"
+        f"update {VERSION_TABLE} set version_num = '0003'",
+    )
     async with Database(file_url) as database:
         assert [run.tenant for run in await database.events.runs()] == ["acme"]
 
@@ -73,11 +75,11 @@ async def test_the_trail_of_an_older_version_is_read_with_the_present_names(file
     async with Database(file_url) as database:
         for seq, (kind, data) in enumerate(records, start=1):
             database.events.append(EventRecord(run_id="a", seq=seq, at=float(seq), kind=kind, data=data))
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.executescript(
-            f"{WITHOUT_CHAIN} alter table runs rename column calls to turns; update runs set turns = 1;"
-            f"update {VERSION_TABLE} set version_num = '0005'"
-        )
+    change(
+        file_url,
+        f"{WITHOUT_CHAIN} alter table runs rename column calls to turns; update runs set turns = 1;"
+        f"update {VERSION_TABLE} set version_num = '0005'",
+    )
 
     async with Database(file_url) as database:
         (run,) = await database.events.runs()
@@ -102,11 +104,11 @@ async def test_a_run_that_an_older_version_stored_keeps_its_count_of_calls() -> 
     assert stored.state.calls == 7
 
 
+@sqlite_only("its settings")
 @pytest.mark.anyio
 async def test_sqlite_is_set_up_to_keep_what_it_was_told(file_url: str) -> None:
     async with Database(file_url) as database:
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            assert other.execute("pragma journal_mode").fetchone() == ("wal",)
+        assert rows(file_url, "pragma journal_mode") == [("wal",)]
         with database._engine.connect() as connection:
             pragmas = {
                 name: connection.exec_driver_sql(f"pragma {name}").scalar()
@@ -119,8 +121,7 @@ async def test_sqlite_is_set_up_to_keep_what_it_was_told(file_url: str) -> None:
 async def test_a_database_of_a_newer_version_is_refused(file_url: str) -> None:
     async with Database(file_url):
         pass
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.execute(f"update {VERSION_TABLE} set version_num = '9999'")
+    change(file_url, f"update {VERSION_TABLE} set version_num = '9999'")
     with pytest.raises(ConfigError, match=r"newer Toolcaddie \(its schema is 9999\); upgrade"):
         await Database(file_url).open()
 
@@ -179,13 +180,13 @@ async def test_a_file_that_is_no_database_is_left_as_it_was(tmp_path: Path) -> N
 
 @pytest.mark.anyio
 async def test_a_database_with_other_tables_of_these_names_is_refused_whole(tmp_path: Path) -> None:
-    path = tmp_path / "theirs.db"
-    with sqlite3.connect(path) as theirs:
-        theirs.execute("create table runs (marathon text)")
+    url = database_url(tmp_path / "theirs.db")
+    change(url, "create table runs (marathon text)")
     with pytest.raises(ConfigError, match="Toolcaddie's own"):
-        await Database(f"sqlite:///{path}").open()
-    with sqlite3.connect(path) as theirs:
-        assert theirs.execute("select name from sqlite_master where type = 'table'").fetchall() == [("runs",)]
+        await Database(url).open()
+    assert rows(url, "select marathon from runs") == []
+    with pytest.raises(DBAPIError, match="events"):
+        rows(url, "select * from events")
 
 
 def test_a_password_in_a_url_is_not_shown(tmp_path: Path) -> None:
@@ -206,6 +207,18 @@ async def test_a_database_that_is_not_open_refuses(file_url: str) -> None:
         await database.store.put("run", "a", b"")
 
 
+@pytest.mark.anyio
+async def test_an_error_of_the_database_has_one_line_without_what_was_asked_for(file_url: str) -> None:
+    async with Database(file_url) as database:
+        change(file_url, "drop table documents")
+        for work in (database.store.get("draft", "of somebody"), database.store.put("draft", "of somebody", b"x")):
+            with pytest.raises(StorageError, match="documents") as raised:
+                await work
+            assert "of somebody" not in str(raised.value)
+            assert "\n" not in str(raised.value)
+
+
+@sqlite_only("the lock of its file")
 @pytest.mark.anyio
 async def test_a_new_file_that_another_process_is_setting_up_is_waited_for(file_url: str) -> None:
     path = file_url.removeprefix("sqlite:///")
@@ -229,8 +242,7 @@ async def test_opening_again_changes_nothing(file_url: str) -> None:
     for _ in range(3):
         async with Database(file_url) as database:
             await database.store.put("run", "a", b"x")
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        assert other.execute("select count(*) from documents").fetchone() == (1,)
+    assert rows(file_url, "select count(*) from documents") == [(1,)]
 
 
 @pytest.mark.anyio

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sqlite3
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.databases import change, rows, sqlite_only
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.storage.database import Database
@@ -78,8 +78,7 @@ async def test_flushed_rows_are_seen_by_another_connection_to_the_file(file_url:
     async with Database(file_url) as database:
         database.events.append(record("a", 1))
         await database.events.flush()
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            assert other.execute("select count(*) from events").fetchone() == (1,)
+        assert rows(file_url, "select count(*) from events") == [(1,)]
 
 
 async def test_closing_writes_everything_that_is_queued(file_url: str) -> None:
@@ -152,8 +151,7 @@ async def test_a_paused_run_is_pending_until_it_is_carried_on_and_ends(database:
 async def test_a_log_that_cannot_write_refuses_until_it_can_again_and_loses_nothing(file_url: str) -> None:
     """Fails closed (design.md 3): no run goes on while its trail is not written."""
     async with Database(file_url) as database:
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            other.execute("alter table events rename to away")
+        change(file_url, "alter table events rename to away")
         database.events.append(record("a", 1))
         with pytest.raises(AuditError, match="nothing may run"):
             await database.events.flush()
@@ -161,8 +159,7 @@ async def test_a_log_that_cannot_write_refuses_until_it_can_again_and_loses_noth
             database.events.append(record("a", 2))
         assert await database.events.runs() == []  # reading goes on
 
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            other.execute("alter table away rename to events")
+        change(file_url, "alter table away rename to events")
         await database.events.flush()
         database.events.append(record("a", 3))
         assert [one.seq for one in await database.events.events("a")] == [1, 3]
@@ -171,8 +168,7 @@ async def test_a_log_that_cannot_write_refuses_until_it_can_again_and_loses_noth
 async def test_closing_a_log_that_cannot_write_says_how_much_is_lost(file_url: str) -> None:
     database = Database(file_url)
     await database.open()
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.execute("drop table events")
+    change(file_url, "drop table events")
     database.events.append(record("a", 1))
     with pytest.raises(AuditError, match="1 rows of the trail are lost"):
         await database.close()
@@ -232,6 +228,7 @@ asyncio.run(main())
 """
 
 
+@sqlite_only("a server has a disk of its own")
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
 async def test_a_full_disk_stops_the_log_and_room_on_it_carries_it_on(file_url: str) -> None:
     done = await anyio.run_process([sys.executable, "-c", _FULL_DISK, file_url], check=False)
@@ -263,6 +260,7 @@ async def test_what_was_flushed_survives_a_kill(file_url: str) -> None:
         assert len(await database.events.events("a")) == 100
 
 
+@sqlite_only("it has no file here")
 async def test_the_file_and_its_folder_are_for_their_owner_only(file_url: str) -> None:
     async with Database(file_url):
         path = anyio.Path(file_url.removeprefix("sqlite:///"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
 
+from tests.databases import change, database_url
 from tests.storage.conftest import Clock
 from toolcaddie.core.capabilities import Prices
 from toolcaddie.core.storage import EventRecord
@@ -202,20 +202,14 @@ async def test_what_each_strategy_would_have_cost_is_the_planners_estimate(datab
 
 
 async def test_a_database_of_an_older_version_is_counted_from_its_beginning(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/old.sqlite"
+    url = database_url(tmp_path / "old.sqlite")
     async with Database(url) as database:
         await records(database, "r1", started(), called("a"), FINISHED)
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for statement in (
-            "drop index runs_waiting",
-            "drop table figures",
-            "drop table figures_position",
-            "drop table commit_marks",
-            "update toolcaddie_schema set version_num = '0010'",
-        ):
-            connection.execute(text(statement))
-    engine.dispose()
+    change(
+        url,
+        "drop index runs_waiting; drop table figures; drop table figures_position; drop table commit_marks;"
+        "update toolcaddie_schema set version_num = '0010'",
+    )
     async with Database(url) as database:
         await counts_all(database)
         (tool,) = await database.figures.names("tools", "all", None)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import sys
 
 import anyio
 import pytest
 
+from tests.databases import content, rows
 from tests.storage.conftest import Clock
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -33,9 +33,9 @@ async def test_a_secret_is_32_random_bytes_behind_a_prefix(database: Database) -
 async def test_the_secret_is_nowhere_on_disk(file_url: str) -> None:
     async with Database(file_url) as database:
         key, secret = await database.keys.add("laptop", ANN)
-    content = await anyio.Path(file_url.removeprefix("sqlite:///")).read_bytes()
-    assert secret.encode() not in content
-    assert secret[len(key.hint) :].encode() not in content
+    stored = content(file_url)
+    assert key.hint.encode() in stored
+    assert secret[len(key.hint) :].encode() not in stored
     assert secret.startswith(key.hint)
 
 
@@ -48,8 +48,7 @@ async def test_an_unknown_secret_is_nobody(database: Database, wrong: str) -> No
 async def test_a_hash_taken_from_the_database_is_no_secret(file_url: str) -> None:
     async with Database(file_url) as database:
         await database.keys.add("laptop", ANN)
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            (digest,) = other.execute("select digest from api_keys").fetchone()
+        ((digest,),) = rows(file_url, "select digest from api_keys")
         assert await database.keys.check(digest) is None
 
 

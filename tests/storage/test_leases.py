@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.databases import change, database_url, locked, rows
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
@@ -99,19 +99,16 @@ async def test_an_owner_with_a_longer_lease_is_given_the_time_it_asked_for(file_
 async def test_a_database_that_somebody_else_holds_locked_costs_nobody_a_lease(file_url: str) -> None:
     async with Database(file_url, lease=LEASE) as one, Database(file_url, lease=LEASE) as other:
         numbers = await one.leases.own(), await other.leases.own()
-        locking = sqlite3.connect(file_url.removeprefix("sqlite:///"), check_same_thread=False)
-        locking.execute("BEGIN IMMEDIATE")
-        threading.Timer(LEASE * 4, locking.rollback).start()
-        await asyncio.sleep(LEASE * 6)
+        with locked(file_url) as unlock:
+            threading.Timer(LEASE * 4, unlock).start()
+            await asyncio.sleep(LEASE * 6)
         assert (await one.leases.own(), await other.leases.own()) == numbers
-        locking.close()
 
 
 async def test_who_has_lost_its_lease_writes_nothing_under_it_and_goes_on_with_another(file_url: str) -> None:
     async with Database(file_url, lease=LEASE) as database:
         lost = await database.leases.own()
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            other.execute("delete from owners")
+        change(file_url, "delete from owners")
         with pytest.raises(StorageError, match="did not renew its lease"):
             await database.store.put("run", "a", b"too late", owner=lost)
         with pytest.raises(StorageError, match="did not renew its lease"):
@@ -127,13 +124,12 @@ async def test_a_look_at_the_database_takes_no_lease(file_url: str) -> None:
     async with Database(file_url) as database:
         await database.events.runs()
         await database.store.put("draft", "a", b"x")
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        assert other.execute("select count(*) from owners").fetchone() == (0,)
+    assert rows(file_url, "select count(*) from owners") == [(0,)]
 
 
 @pytest.mark.parametrize("kind", ["file", "in memory", "no database"])
 async def test_of_several_who_swap_one_value_one_does(kind: str, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/x.sqlite" if kind == "file" else "sqlite:///:memory:"
+    url = database_url(tmp_path / "x.sqlite") if kind == "file" else "sqlite:///:memory:"
     async with Database(url) as database:
         documents = MemoryStore() if kind == "no database" else database.store
         owner = await documents.lease()

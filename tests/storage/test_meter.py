@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.databases import KINDS
 from tests.storage.conftest import Clock
 from toolcaddie.core.control import Principal
 from toolcaddie.core.key_limits import Amounts, KeyLimits, KeyUsage
@@ -88,7 +89,7 @@ async def test_keys_do_not_share_their_limits(database: Database) -> None:
     assert (await database.meter.reserve("a", ONE, limits)).reservation is None
 
 
-@pytest.mark.parametrize("kind", ["file", "postgresql"])
+@pytest.mark.parametrize("kind", KINDS)
 async def test_four_processes_together_admit_exactly_the_limit(
     kind: str, file_url: str, clock: Clock, request: pytest.FixtureRequest
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.databases import change, rows
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 
@@ -31,8 +31,7 @@ def selection(tools: int) -> dict[str, Any]:
 
 
 def stored(file_url: str) -> bytes:
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        return str(other.execute("select data from events").fetchone()[0]).encode()
+    return str(rows(file_url, "select data from events")[0][0]).encode()
 
 
 async def test_a_selection_comes_back_as_it_was_and_takes_half_the_room(file_url: str) -> None:
@@ -64,7 +63,6 @@ async def test_a_selection_of_another_shape_is_kept_as_it_is(database: Database,
 async def test_selections_that_an_older_version_wrote_are_read_as_before(file_url: str) -> None:
     data = selection(3)
     async with Database(file_url) as database:
-        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-            row = ("a", 1, 1.0, "tools_selected", msgspec.json.encode(data).decode())
-            other.execute("insert into events (run_id, seq, at, kind, data) values (?, ?, ?, ?, ?)", row)
+        row = f"'a', 1, 1.0, 'tools_selected', '{msgspec.json.encode(data).decode()}'"
+        change(file_url, f"insert into events (run_id, seq, at, kind, data) values ({row})")
         assert [record.data for record in await database.events.events("a")] == [data]

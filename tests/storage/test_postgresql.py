@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import anyio
@@ -10,8 +11,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
+from tests.databases import locked
 from tests.doors.commandline import CommandLine
 from tests.storage.test_database import _OPEN_AND_WRITE
+from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.migrations import VERSION_TABLE
@@ -77,6 +80,21 @@ async def test_a_table_that_another_session_holds_fails_a_write_in_time(postgres
                 await database.store.put("run", "a", b"x")
         engine.dispose()
         await database.store.put("run", "a", b"x")
+
+
+async def test_a_text_that_is_not_stored_fails_nothing_that_is_written_with_it(postgresql_url: str) -> None:
+    async with Database(postgresql_url) as database:
+        await database.store.put("run", "there is", b"a table to lock")
+        with locked(postgresql_url):
+            first = asyncio.ensure_future(
+                database.store.put("run", "first", b"x")
+            )  # the others wait together behind it
+            key = asyncio.ensure_future(database.keys.add("laptop", Principal(id="ann", role="no\0thing")))
+            last = asyncio.ensure_future(database.store.put("run", "last", b"x"))
+            await asyncio.sleep(0)  # each of them is handed to the writer
+        await asyncio.gather(first, last)
+        with pytest.raises(StorageError, match="NUL"):
+            await key
 
 
 async def test_a_run_and_its_trail_work_over_the_command_line(postgresql_url: str, toolcaddie: CommandLine) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import sqlite_only
 from tests.storage.conftest import Clock
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
@@ -171,6 +172,7 @@ def _size(file_url: str) -> int:
     return Path(file_url.removeprefix("sqlite:///")).stat().st_size
 
 
+@sqlite_only("PostgreSQL keeps the room for new rows")
 async def test_the_file_is_smaller_afterwards(file_url: str, clock: Clock) -> None:
     async with Database(file_url, clock=clock, steady=clock) as database:
         for number in range(300):
@@ -181,6 +183,7 @@ async def test_the_file_is_smaller_afterwards(file_url: str, clock: Clock) -> No
     assert _size(file_url) < before / 4
 
 
+@sqlite_only("PostgreSQL's own vacuum shrinks its tables")
 async def test_a_file_of_an_older_version_keeps_its_room_for_new_rows_until_it_is_shrunk(
     file_url: str, clock: Clock
 ) -> None:

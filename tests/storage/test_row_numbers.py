@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie import Runtime, tool
 from toolcaddie.audit.trail import Trail
 from toolcaddie.storage.database import Database
@@ -47,7 +48,7 @@ async def server(url: str) -> AsyncIterator[tuple[Runtime, Database]]:
 
 
 async def test_rows_that_two_processes_write_at_once_have_different_numbers(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/trail.sqlite"
+    url = database_url(tmp_path / "trail.sqlite")
     async with server(url) as (one, database), server(url) as (two, _):
         paused = [await one.run(str(number)) for number in range(_RUNS)]
         questions = [item.approval for result in paused for item in result.state.pending]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 import pytest
 
+from tests.databases import change
 from tests.storage.test_database import WITHOUT_CHAIN
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.storage.database import Database
@@ -138,11 +138,11 @@ async def test_the_runs_of_an_older_version_are_found_by_bot_and_tool(file_url: 
         client = {"status": "client_calls", "client_calls": [{"id": "1", "name": "paint", "arguments": "{}"}]}
         add(database, "b", 2.0)
         database.events.append(EventRecord(run_id="b", seq=9, at=2.0, kind="run_finished", data=client))
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        other.executescript(
-            f"{WITHOUT_CHAIN} update {VERSION_TABLE} set version_num = '0006';"
-            f"insert into events (run_id, seq, at, kind, data) values ('a', 9, 2.0, 'call_finished', '{json.dumps([1])}')"
-        )
+    change(
+        file_url,
+        f"{WITHOUT_CHAIN} update {VERSION_TABLE} set version_num = '0006';"
+        f"insert into events (id, run_id, seq, at, kind, data) values (99, 'a', 9, 2.0, 'call_finished', '{json.dumps([1])}')",
+    )
     async with Database(file_url) as database:
         assert await ids(database, bot="desk") == ["a"]
         assert await ids(database, tool="freeze") == ["a"]

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 
 import pytest
 
+from tests.databases import rows
 from tests.storage.conftest import Clock
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
@@ -47,8 +47,7 @@ async def test_expired_documents_are_swept_by_later_writes(file_url: str, clock:
             await database.store.put("run", str(number), b"x", ttl=10)
         clock.now += 3600
         await database.store.put("run", "last", b"x")
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
-        assert other.execute("select key from documents").fetchall() == [("last",)]
+    assert rows(file_url, "select key from documents") == [("last",)]
 
 
 async def test_documents_survive_a_restart(file_url: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import postgresql
+from tests.databases import database_url
 from tests.storage.conftest import Clock
 from tests.storage.opening import LEASE
 from toolcaddie.core.storage import Document, DocumentPage
@@ -53,7 +54,7 @@ async def test_memory_keeps_the_contract(check: Check[Subject]) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_sqlite_keeps_the_contract(check: Check[Subject], tmp_path: Path) -> None:
-    await check(subject_of("sqlite", lambda: f"sqlite:///{tmp_path}/store.sqlite"))
+    await check(subject_of("sqlite", lambda: database_url(tmp_path / "store.sqlite")))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage import trail_pages
 from toolcaddie.storage.database import Database
@@ -49,7 +50,7 @@ async def test_every_row_is_on_one_page_however_few_rows_a_page_looks_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at: int
 ) -> None:
     monkeypatch.setattr(trail_pages, "_LOOKED_AT", looked_at)
-    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         await written(database)
         assert [row.id for row in await pages(database, TrailQuery(limit=5))] == list(range(12, 0, -1))
         of_ann = await pages(database, TrailQuery(person="ann", kind="run_*", limit=1))
@@ -62,7 +63,7 @@ async def test_every_row_is_on_one_page_however_few_rows_a_page_looks_at(
 
 
 async def test_acts_have_the_person_and_the_tenant_of_their_first_row(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+    async with Database(database_url(tmp_path / "trail.sqlite")) as database:
         await written(database)
         acts = await pages(database, TrailQuery(kind="console_act*", limit=1))
         assert [(row.record.run_id, row.person) for row in acts] == [

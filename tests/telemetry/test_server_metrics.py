@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ import openai
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.databases import change, database_url, home_url, locked
 from tests.doors.processes import PATIENCE, Process, serving
 from tests.telemetry.prometheus import metrics_of
 from toolcaddie.core.approval import Approval
@@ -79,15 +79,12 @@ def test_a_database_that_cannot_be_written_shows_until_it_can(tmp_path: Path) ->
     with serving(tmp_path, *PRACTICE) as server:
         ask(server)
         assert value(server, "toolcaddie_trail_failures_total") == 0
-        other = sqlite3.connect(tmp_path / "toolcaddie-data" / "toolcaddie.sqlite")
-        other.execute("begin exclusive")
-        assert value(server, "toolcaddie_ready") == 0
-        deadline = time.monotonic() + PATIENCE
-        failures = ("toolcaddie_trail_failures_total", "toolcaddie_database_failures_total")
-        while answers(server) or not all(value(server, name) for name in failures):
-            assert time.monotonic() < deadline
-        other.rollback()
-        other.close()
+        with locked(home_url(tmp_path)):
+            assert value(server, "toolcaddie_ready") == 0
+            deadline = time.monotonic() + PATIENCE
+            failures = ("toolcaddie_trail_failures_total", "toolcaddie_database_failures_total")
+            while answers(server) or not all(value(server, name) for name in failures):
+                assert time.monotonic() < deadline
         while not value(server, "toolcaddie_ready"):
             assert time.monotonic() < deadline + PATIENCE
         assert value(server, "toolcaddie_gateway_answers_total", path=CHAT, status="503") > 0
@@ -95,12 +92,11 @@ def test_a_database_that_cannot_be_written_shows_until_it_can(tmp_path: Path) ->
 
 @pytest.mark.anyio
 async def test_a_process_that_others_took_for_gone_says_so(tmp_path: Path) -> None:
-    registry, file = CollectorRegistry(), tmp_path / "toolcaddie.sqlite"
-    async with Database(f"sqlite:///{file}", watch=DatabaseMetrics(registry)) as database:
+    registry, url = CollectorRegistry(), database_url(tmp_path / "toolcaddie.sqlite")
+    async with Database(url, watch=DatabaseMetrics(registry)) as database:
         lost = await database.leases.own()
         assert registry.get_sample_value("toolcaddie_leases_lost_total") == 0
-        with sqlite3.connect(file) as other:
-            other.execute("delete from owners")
+        change(url, "delete from owners")
         with pytest.raises(StorageError, match="did not renew its lease"):
             await database.store.put("run", "a", b"too late", owner=lost)
     assert registry.get_sample_value("toolcaddie_leases_lost_total") == 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie import PracticeModel, Runtime
 from toolcaddie.control.policy.cedar import CedarPolicy
 from toolcaddie.core.bots import Inherited
@@ -54,7 +55,7 @@ class Scene:
 @asynccontextmanager
 async def scene(tmp_path: Path, script: list[Any] | None = None) -> AsyncIterator[Scene]:
     steps: list[Any] = script or []
-    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+    async with Database(database_url(tmp_path / "data.sqlite")) as database:
         desk = JobDesk(rows=database.jobs, store=database.store, zone="Europe/Madrid", clock=lambda: NOON)
         sources = [Registry().make("source", "cron", {}, Parts(jobs=desk)), FunctionSource("pages", [read_page])]
         provider = ScriptedProvider(steps) if steps else PracticeModel()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url, home_url
 from tests.doors.commandline import CommandLine
 from tests.walls import needs_the_wall
 from toolcaddie.app.build import assembled
@@ -466,7 +467,7 @@ async def test_the_reviewer_of_a_host_spends_the_budget_of_the_bot_at_the_prices
     )
     settings, model = load_settings(file, environ={}), ScriptedProvider(lambda _: say("fine"), name="openai")
     review = Review(folder=tmp_path, instructions="Begin.", focus="soul", principal=ANN, seconds=30.0)
-    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+    async with Database(database_url(tmp_path / "data.sqlite")) as database:
         reviewer = reviewer_of(settings, model, meter=database.meter)
         await reviewer.review(review)  # 100 tokens of input
         with pytest.raises(BudgetSpentError, match=r"'coach' .* 0\.1 dollars, of which 0\.1 are used"):
@@ -485,7 +486,7 @@ async def test_what_a_review_uses_counts_against_the_run_that_asked_for_it() -> 
 async def test_what_a_review_uses_counts_against_the_budget_of_the_bot(tmp_path: Path) -> None:
     file = tmp_path / "toolcaddie.toml"
     file.write_text(
-        f'model = "practice"\ndatabase_url = "sqlite:///{tmp_path}/data.sqlite"\n[[source]]\ntype = "improve"\n'
+        f'model = "practice"\ndatabase_url = "{database_url(tmp_path / "data.sqlite")}"\n[[source]]\ntype = "improve"\n'
         "[bots.coach.budget]\nrequests = 1\ntokens = 100000\n"
     )
     async with assembled(load_settings(file, environ={})) as parts:
@@ -592,7 +593,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 async def proposed(count: int) -> list[str]:
     """Stores proposals in the database of the settings, and returns their ids."""
-    async with Database(load_settings(environ={}).database_url) as database:
+    async with Database(home_url(Path.cwd())) as database:
         personas = StoredPersonas(database.store)
         for path, text in FILES.items():
             await personas.write(COACH, path, text, author=Author(who="import"), expected=0)
@@ -606,7 +607,7 @@ def soul() -> str:
     """Returns the file in the database of the settings."""
 
     async def read() -> str:
-        async with Database(load_settings(environ={}).database_url) as database:
+        async with Database(home_url(Path.cwd())) as database:
             file = await StoredPersonas(database.store).read(COACH, "SOUL.md")
             return "" if file is None else file.text
 

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.databases import database_url
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, RequestError
@@ -605,7 +606,7 @@ async def test_goals_of_many_calls_at_once_are_archived_once() -> None:
 
 async def test_writers_at_once_archive_the_goals_of_a_version_once_over_several_files(tmp_path: Path) -> None:
     blocks = [f"- [x] Goal {number}\n  - outcome: {'x' * 9_000}\n" for number in range(40)]
-    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+    async with Database(database_url(tmp_path / "data.sqlite")) as database:
         files = StoredPersonas(database.store)
         add = partial(archive, files, COACH, month="2026-05", author=Author(who="default/ann"))
         for version, block in enumerate(blocks):

@@ -18,6 +18,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from yarl import URL
 
+from tests.databases import database_url
 from tests.doors.commandline import CommandLine
 from tests.doors.conftest import toolcaddie  # noqa: F401  (a fixture)
 from toolcaddie import Principal, Runtime, tool
@@ -80,7 +81,7 @@ async def office(
     now, desk = [NOON], Desk()
     async with (
         ScriptedTwilio(replies, numbers=[HOME]) as server,
-        Database(f"sqlite:///{folder / 'phone.sqlite'}") as database,
+        Database(database_url(folder / "phone.sqlite")) as database,
     ):
         parts = Parts(store=database.store, secrets=Secrets(server.environ), clock=lambda: now[0])
         config = {"from_number": HOME, "url": server.url, "timeout": timeout, **settings}

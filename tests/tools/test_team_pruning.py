@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import KINDS, database_url, url_of_kind
 from tests.doors.commandline import CommandLine
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.settings.model import StorageSettings
@@ -43,11 +44,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 async def database(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Database]:
-    is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path}/data.sqlite" if is_sqlite else request.getfixturevalue("postgresql_url")
-    async with Database(url, clock=clock, steady=clock) as opened:
+    async with Database(url_of_kind(request, tmp_path / "data.sqlite"), clock=clock, steady=clock) as opened:
         yield opened
 
 
@@ -92,7 +91,7 @@ async def test_a_chat_goes_when_its_session_is_over_and_its_last_message_is_old(
 
 
 async def test_a_server_removes_them_if_it_was_told_how_long_to_keep_runs(tmp_path: Path) -> None:
-    async with Database(f"sqlite:///{tmp_path}/data.sqlite") as database:
+    async with Database(database_url(tmp_path / "data.sqlite")) as database:
         chats = StoredChats(database.store)
         await said(chats, SESSION, time.time() - 100 * DAY)
         await said(chats, chat("telegram:42"), time.time() - 100 * DAY)
@@ -102,7 +101,7 @@ async def test_a_server_removes_them_if_it_was_told_how_long_to_keep_runs(tmp_pa
 
 
 def test_the_command_line_counts_and_removes_them(tmp_path: Path) -> None:
-    toolcaddie, url = CommandLine(tmp_path), f"sqlite:///{tmp_path}/data.sqlite"
+    toolcaddie, url = CommandLine(tmp_path), database_url(tmp_path / "data.sqlite")
 
     async def fill() -> None:
         async with Database(url) as database:

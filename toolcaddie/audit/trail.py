@@ -32,6 +32,7 @@ from toolcaddie.core.content import (
     shown_text,
     text_of,
 )
+from toolcaddie.core.control import Principal
 from toolcaddie.core.delivery import DeliveryOption, ExpectedBill
 from toolcaddie.core.events import (
     ApprovalApplied,
@@ -198,13 +199,7 @@ def _asks_a_person(event: RunEvent) -> bool:
 def _run_started(event: RunStarted) -> Data:
     history = [_message(message) for message in event.history if message.role in ("user", "assistant")]
     return {
-        "principal": {
-            "id": event.principal.id,
-            "bot": event.principal.bot,
-            "role": event.principal.role,
-            "tenant": event.principal.tenant,
-            "channel": event.principal.channel,
-        },
+        "principal": _principal(event.principal),
         "preset": event.preset,
         "model": event.model,
         "message": _text(event.message),
@@ -425,8 +420,20 @@ def _run_paused(event: RunPaused) -> Data:
     return {"status": "pending", **_state(event.state), "waiting": [_waiting(item) for item in event.state.pending]}
 
 
+def _principal(principal: Principal) -> Data:
+    """Returns who asks, as an application, an identity provider or a channel names them."""
+    names = {
+        "id": principal.id,
+        "bot": principal.bot,
+        "role": principal.role,
+        "tenant": principal.tenant,
+        "channel": principal.channel,
+    }
+    return {key: None if name is None else _plain(name) for key, name in names.items()}
+
+
 def _run_resumed(event: RunResumed) -> Data:
-    return {"status": "running", "principal": event.principal.id, "answered": event.answered[:_NAMES]}
+    return {"status": "running", "principal": _plain(event.principal.id), "answered": event.answered[:_NAMES]}
 
 
 def _claims_unsupported(event: ClaimsUnsupported) -> Data:

@@ -29,6 +29,7 @@ from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.notices import Notices
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.run_lists import RunLists
 from toolcaddie.storage.seals import Sealer
@@ -199,7 +200,7 @@ class Database:
             ) from error
         except SQLAlchemyError as error:
             raise ConfigError(
-                f"database_url {safe_url}: cannot be opened: {getattr(error, 'orig', None) or error}; "
+                f"database_url {safe_url}: cannot be opened: {reason_of(error)}; "
                 "check that it is a database of Toolcaddie's own and that this user may write it"
             ) from error
 

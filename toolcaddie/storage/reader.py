@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.patience import Transactions
+from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.writer import Writer, outcome
 
 _THREADS = 4
@@ -63,7 +64,7 @@ class Reader:
             self._check()
             return result
         except SQLAlchemyError as error:
-            raise StorageError(f"the database cannot be read: {error}") from error
+            raise StorageError(f"the database cannot be read: {reason_of(error)}") from error
 
 
 def _at_one_moment(connection: Connection) -> Connection:

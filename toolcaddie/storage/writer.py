@@ -17,12 +17,13 @@ from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError, SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.files import FileGoneError
 from toolcaddie.storage.patience import Transactions
+from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.watch import UNWATCHED
 
 T = TypeVar("T")
@@ -169,7 +170,8 @@ class _Job(Generic[T]):
 
 def _is_of_the_work(error: Exception) -> bool:
     """Returns True if one piece of work caused the error, so the rest of the group may still succeed."""
-    return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError | FileGoneError)
+    is_of_a_value = isinstance(error, IntegrityError | DataError)  # PostgreSQL stores no NUL character
+    return is_of_a_value or not isinstance(error, SQLAlchemyError | FileGoneError)
 
 
 def _is_deadlock(error: Exception) -> bool:
@@ -181,8 +183,8 @@ def _outcome_error(error: Exception) -> Exception:
     return _storage_error(error) if isinstance(error, SQLAlchemyError) else error
 
 
-def _storage_error(error: Exception) -> StorageError:
-    wrapped = StorageError(f"the database cannot be written: {getattr(error, 'orig', None) or error}")
+def _storage_error(error: SQLAlchemyError) -> StorageError:
+    wrapped = StorageError(f"the database cannot be written: {reason_of(error)}")
     wrapped.__cause__ = error
     return wrapped
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import database_url
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunContext
@@ -32,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def file_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/toolcaddie.sqlite"
+    return database_url(tmp_path / "toolcaddie.sqlite")
 
 
 @pytest.fixture

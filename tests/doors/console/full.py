@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.databases import database_url
 from tests.doors.serving import served
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.settings import Settings
@@ -47,7 +48,7 @@ async def console(
     folder: Path, *, upstream: ScriptedUpstream | None = None, catalog: str = "gym", **settings: Any
 ) -> AsyncIterator[Server]:
     """A server with the tools of `catalog` over the database in `folder`, in front of `upstream`; None: the practice model."""
-    made = replace(Settings(catalogs=(catalog,), database_url=f"sqlite:///{folder / 'console.sqlite'}"), **settings)
+    made = replace(Settings(catalogs=(catalog,), database_url=database_url(folder / "console.sqlite")), **settings)
     if upstream is not None:
         made = replace(made, model="gpt-test", upstream=Upstream(url=upstream.base_url))
     async with assembled(made) as parts:

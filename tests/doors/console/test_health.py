@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import ON_POSTGRESQL, sqlite_only
 from tests.doors.console.browser import browser
 from tests.doors.console.full import ADMIN, OPERATOR, VIEWER, console
 from tests.doors.console.test_catalog import data
@@ -24,7 +25,7 @@ async def test_the_page_says_what_works_with_its_numbers(tmp_path: Path) -> None
     async with console(tmp_path) as server, browser(server) as vera:
         page = await vera.signs_in(VIEWER, then=HOME)
         assert "Health ready" in page.text
-        assert "console.sqlite" in page.text
+        assert ("postgresql://" if ON_POSTGRESQL else "console.sqlite") in page.text
         assert f"Toolcaddie {__version__}" in page.text
         assert not page.tree.css("a.button")
         health = (await data(server, replace(VIEWER, id="vic"), HOME))["health"]
@@ -36,6 +37,7 @@ async def test_the_page_says_what_works_with_its_numbers(tmp_path: Path) -> None
         assert process["number"] == health["own_lease"]
 
 
+@sqlite_only("a file that goes away under the process")
 async def test_a_database_that_takes_no_write_is_not_ready_with_the_reason(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as ada:
         page = await ada.signs_in(ADMIN, then=HOME)

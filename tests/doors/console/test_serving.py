@@ -11,6 +11,7 @@ import aiohttp
 import openai
 import pytest
 
+from tests.databases import home_url
 from tests.doors.authoring import BOSS, COUNTS, written
 from tests.doors.console.browser import HOME, browser
 from tests.doors.processes import Process, serving
@@ -67,7 +68,7 @@ def _answer(client: openai.OpenAI) -> str:
 
 
 async def test_all_processes_offer_what_was_approved_in_the_console_of_any(process: Process, tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'toolcaddie-data' / 'toolcaddie.sqlite'}")
+    database = Database(home_url(tmp_path))
     async with database:
         running = Running(url=process.base_url.removesuffix("/v1"), database=database)
         service = authorship(parts=Parts(store=database.store), store_path=str(tmp_path / "tools"))

@@ -15,6 +15,7 @@ import mcp.client.streamable_http as transport
 from mcp import Client
 from prometheus_client import CollectorRegistry
 
+from tests.databases import database_url
 from tests.doors.serving import served
 from toolcaddie import PracticeModel
 from toolcaddie.app.settings import MCPSettings
@@ -68,7 +69,7 @@ async def mcp_door(
     **runtime: Any,
 ) -> AsyncIterator[Door]:
     """The door, in mode `all` unless `settings` say otherwise. Two doors with one `folder` are two replicas."""
-    async with Database(f"sqlite:///{folder / 'door.sqlite'}", clock=clock) as database:
+    async with Database(database_url(folder / "door.sqlite"), clock=clock) as database:
         options = {"policy": CedarPolicy(), "provider": PracticeModel(), **runtime}
         async with (
             Runtime(

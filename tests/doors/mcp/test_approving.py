@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 
+from tests.databases import home_environment
 from tests.doors.mcp.doors import mcp_door, says
 from toolcaddie import Principal, tool
 from toolcaddie.app.settings import MCPSettings
@@ -170,7 +171,7 @@ async def test_over_stdio_too(tmp_path: Path, mode: str) -> None:
     (tmp_path / "toolcaddie.toml").write_text('[mcp]\napprove = "client"\n')
     words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:members"]
     root = str(Path(__file__).parents[3])
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root])}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root]), **home_environment(tmp_path)}
     server = StdioServerParameters(command=sys.executable, args=words, cwd=str(tmp_path), env=environ)
     person = Person("accept")
     async with Client(server, mode=mode, elicitation_callback=person) as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.databases import home_environment
 from tests.doors.mcp.doors import Door, mcp_door, says
 from tests.doors.processes import serving
 from tests.storage.conftest import Clock
@@ -103,7 +105,8 @@ async def test_another_key_is_not_affected_and_keys_without_limits_are_counted(t
 async def test_the_server_counts_the_calls_of_a_key_and_shows_them(tmp_path: Path) -> None:
     async def command(*words: str) -> Any:
         line = [sys.executable, "-m", "toolcaddie", *words, "--json"]
-        return json.loads((await anyio.run_process(line, cwd=tmp_path)).stdout)
+        environ = {**os.environ, **home_environment(tmp_path)}
+        return json.loads((await anyio.run_process(line, cwd=tmp_path, env=environ)).stdout)
 
     secret = (await command("keys", "add", "laptop", "--requests-per-day", "1"))["secret"]
     with serving(tmp_path, "--catalog", "gym") as server:

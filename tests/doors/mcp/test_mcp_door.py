@@ -19,6 +19,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.databases import database_url, home_environment
 from tests.doors.processes import serving
 
 pytestmark = pytest.mark.anyio
@@ -216,10 +217,11 @@ async def test_progress_reaches_the_client(whole: str, mode: str) -> None:
 
 async def _until_recorded(folder: Path, status: str) -> None:
     """Waits until the only run of the trail has a status."""
+    environ = {**os.environ, **home_environment(folder)}
     with anyio.fail_after(20):
         while True:
             command = [sys.executable, "-m", "toolcaddie", "trail", "--json"]
-            done = await anyio.run_process(command, cwd=folder, check=False)
+            done = await anyio.run_process(command, cwd=folder, env=environ, check=False)
             runs = json.loads(done.stdout)["runs"]
             if [run["status"] for run in runs] == [status]:
                 return
@@ -252,7 +254,9 @@ async def test_a_result_that_was_cut_is_read_on(whole: str, compact: str) -> Non
 
 async def test_five_shows_the_five_meta_tools_and_runs_tools(home: Path) -> None:
     words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:gymtools", "--five", "--approve", "run"]
-    server = StdioServerParameters(command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home)})
+    server = StdioServerParameters(
+        command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home), **home_environment(home)}
+    )
     async with Client(server) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         advice = client.instructions
@@ -269,7 +273,7 @@ async def test_five_shows_the_five_meta_tools_and_runs_tools(home: Path) -> None
 async def test_a_call_that_may_destroy_waits_and_runs_when_it_is_made_again(
     home: Path, tmp_path: Path, mode: str
 ) -> None:
-    database = f"sqlite:///{tmp_path / 'approvals.sqlite'}"
+    database = database_url(tmp_path / "approvals.sqlite")
     call = {"tool_name": "delete_member", "arguments": {"id": "7"}}
     with serving(home, "--catalog", "python:gymtools", "--database-url", database) as server:
         async with Client(_url(server.base_url), mode=mode) as client:
@@ -296,7 +300,9 @@ async def test_a_call_that_may_destroy_waits_and_runs_when_it_is_made_again(
 
 async def test_a_role_of_the_command_line_sees_its_tools(home: Path) -> None:
     words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:gymtools", "--mode", "all", "--role", "boss"]
-    server = StdioServerParameters(command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home)})
+    server = StdioServerParameters(
+        command=sys.executable, args=words, cwd=home, env={"PYTHONPATH": str(home), **home_environment(home)}
+    )
     async with Client(server, mode="legacy") as client:
         assert (await client.call_tool("payroll", {})).content[0].text == "secret"
 
@@ -348,6 +354,7 @@ def test_with_keys_a_key_is_needed_and_a_page_must_be_named(tmp_path: Path) -> N
     added = subprocess.run(
         [sys.executable, "-m", "toolcaddie", "keys", "add", "ann", "--json"],
         cwd=tmp_path,
+        env={**os.environ, **home_environment(tmp_path)},
         capture_output=True,
         text=True,
     )
@@ -384,6 +391,7 @@ def test_a_session_serves_only_the_principal_who_opened_it(tmp_path: Path) -> No
         added = subprocess.run(
             [sys.executable, "-m", "toolcaddie", "keys", "add", name, "--json"],
             cwd=tmp_path,
+            env={**os.environ, **home_environment(tmp_path)},
             capture_output=True,
             text=True,
         )

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 
+from tests.databases import home_environment
 from tests.doors.mcp.doors import Door, mcp_door, says
 from tests.mail_tools import note, send_mail
 from tests.storage.conftest import Clock
@@ -156,7 +157,7 @@ async def test_over_stdio_the_process_remembers(tmp_path: Path, mode: str) -> No
     (tmp_path / "pages.py").write_text("from tests.doors.mcp.test_taint import TOOLS\nread, send, note = TOOLS\n")
     words = ["-m", "toolcaddie", "mcp", "serve", "--catalog", "python:pages", "--mode", "all"]
     root = str(Path(__file__).parents[3])
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root])}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root]), **home_environment(tmp_path)}
     server = StdioServerParameters(command=sys.executable, args=words, cwd=str(tmp_path), env=environ)
     async with Client(server, mode=mode) as client:
         await says(client, "read_page", url="u")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import database_url
 from tests.doors.processes import serving as serve_in
 from tests.sources.mcp.using import GENERATIONS, context
 from toolcaddie.sources.mcp import McpServer, McpSource
@@ -43,11 +44,12 @@ async def wait(marker: str) -> str:
 
 async def test_progress_results_and_cancellation_pass_three_levels(tmp_path: Path) -> None:
     (tmp_path / "deeptools.py").write_text(TOOLS)
-    (tmp_path / "level1.toml").write_text('catalogs = ["python:deeptools"]\ndatabase_url = "sqlite:///1.sqlite"\n')
+    urls = [database_url(tmp_path / f"{level}.sqlite") for level in range(4)]
+    (tmp_path / "level1.toml").write_text(f'catalogs = ["python:deeptools"]\ndatabase_url = "{urls[1]}"\n')
     for level in (2, 3):
         arguments = ["-m", "toolcaddie", "--config", f"level{level - 1}.toml", "mcp", "serve", "--mode", "all"]
         (tmp_path / f"level{level}.toml").write_text(
-            f'database_url = "sqlite:///{level}.sqlite"\n[[source]]\ntype = "mcp"\nname = "up"\nprefix = ""\ntrusted = true\n'
+            f'database_url = "{urls[level]}"\n[[source]]\ntype = "mcp"\nname = "up"\nprefix = ""\ntrusted = true\n'
             f"connect_seconds = 60.0\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(arguments)}\n"
         )
     top = McpServer(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.databases import database_url
 from tests.tools.authored.service import ANN, BEN, COUNT, TEXT, a_tool, approved, service
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
@@ -375,7 +376,7 @@ async def test_a_waiting_tool_can_be_tried_in_a_sandbox_that_holds_and_in_no_oth
 
 
 async def test_decisions_in_a_database_are_those_of_every_process_that_opens_it(tmp_path: Path) -> None:
-    url, folder = f"sqlite:///{tmp_path}/decisions.sqlite", tmp_path / "tools"
+    url, folder = database_url(tmp_path / "decisions.sqlite"), tmp_path / "tools"
     async with Database(url) as one, Database(url) as other:
         tool = await approved(service(folder, one.store))
         people = service(folder, other.store)
