@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Some machines turn compiled files off; then each of the hundreds of processes that the tests start compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-postgresql console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench alerts-check bots-check hosts mcp-chaos replicas-chaos replicas-cost mutations mutants security image-test clean
+.PHONY: run test test-postgresql console-check console-pictures docs host-programs clients frameworks conformance sdk-tests openapi-documents openapi-calls lint bench bench-selection console-bench alerts-check bots-check hosts mcp-chaos replicas-chaos replicas-cost replicas-predicted mutations mutants security image-test clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -95,6 +95,9 @@ replicas-chaos: $(VENV)/.dev  ## two servers, PostgreSQL and nginx under load wh
 
 replicas-cost: $(VENV)/.dev  ## what PostgreSQL and a second server add to a request
 	$(BIN)/python -m benchmarks.replicas.cost $(OPTIONS)
+
+replicas-predicted: $(VENV)/.dev  ## four loads of two servers, measured and predicted by a simulation, in half an hour
+	$(BIN)/python -m benchmarks.replicas.predicted $(OPTIONS)
 
 mcp-chaos: $(VENV)/.dev  ## 1,000 calls at once of ten MCP servers that are killed, stalled and restarted; OPTIONS='--seed 7'
 	$(BIN)/python -m benchmarks.mcp_chaos $(OPTIONS)

@@ -1,7 +1,8 @@
 """The scripted model behind the servers. Its answers depend on the conversation alone, so a repeated question gets the same one.
 
-A request is `ID: chat`, `ID: read` or `ID: write`; the last two make the model call a tool once. One answer in a hundred is a
-fault: the upstream refuses, breaks off, or answers with something that is no JSON.
+A request is `ID: chat`, `ID: read` or `ID: write`; the last two make the model call a tool once, and `ID: twice` makes it call
+the reading tool twice at once. Some answers are faults: the upstream refuses, breaks off, or answers with something that is no
+JSON.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from toolcaddie.testing import call, cut, garbage, refuse, say
+from toolcaddie.testing import calls, cut, garbage, refuse, say
 
 KINDS = {"chat": 0.70, "read": 0.20, "write": 0.10}
 """Kinds of requests, with their shares."""
 
 
 def request_text(request: str, kind: str) -> str:
-    return f"{request}: {kind} an entry of the book of entries"
+    return f"{request}: {kind} {'read ' if kind == 'twice' else ''}an entry of the book of entries"
 
 
 class Model:
@@ -36,4 +37,6 @@ class Model:
         request, kind, *_ = next(each["content"] for each in reversed(messages) if each["role"] == "user").split()
         if kind == "chat" or any(message["role"] == "tool" for message in messages):
             return say(f"done {request}")
-        return call(f"{kind}_entry", {"entry": request.rstrip(":")})
+        tool, entry = f"{'read' if kind == 'twice' else kind}_entry", request.rstrip(":")
+        entries = (entry, f"{entry}-2") if kind == "twice" else (entry,)
+        return calls(*[(tool, {"entry": each}) for each in entries])

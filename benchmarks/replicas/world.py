@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
 import psutil
 
+from benchmarks.replicas.many_tools import COUNT
 from benchmarks.replicas.postgres import Postgres
 from benchmarks.replicas.tools import EFFECTS
 from security.serves import free_port
@@ -39,6 +41,8 @@ class Replica:
         """Starts the server, and waits until it is ready."""
         command = [sys.executable, "-m", "toolcaddie", "serve", "--json", "--port", str(self.port)]
         command += ["--catalog", "python:benchmarks.replicas.tools", "--model", "gpt-test"]
+        if COUNT in self._environ:
+            command += ["--catalog", "python:benchmarks.replicas.many_tools:source"]
         path = os.pathsep.join((str(self.checkout), str(ROOT)))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -135,6 +139,13 @@ class World:
                 replica.send(signal.SIGCONT)
             replica.kill()
         self.postgres.remove()
+
+    @property
+    def pids(self) -> Mapping[str, Sequence[int]]:
+        """Returns the first process of each program, by the kind of program."""
+        assert self._nginx is not None
+        servers = [replica.process.pid for replica in self.replicas if replica.process is not None]
+        return {"nginx": [self._nginx.pid], "servers": servers, "database": [self.postgres.pid]}
 
     def cpu(self) -> float:
         """Returns the seconds of CPU that the servers of Toolcaddie have used."""

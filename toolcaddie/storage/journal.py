@@ -38,7 +38,7 @@ from toolcaddie.storage.writer import Writer, outcome
 QUEUE_LIMIT = 20_000
 """Largest number of queued rows. If it is reached, `append` waits briefly for room."""
 
-_HURRY_AT = 1_000
+HURRY_AT = 1_000
 """Number of queued rows from which they are written without further delay."""
 _IDS_AT_ONCE = 500
 """Number of run ids in one statement, below the limit of parameters of every database."""
@@ -125,7 +125,7 @@ class Journal:
             if len(self._lines) >= QUEUE_LIMIT:
                 self._wait_for_room()
             self._lines.append(line)
-            urgent = len(self._lines) >= _HURRY_AT
+            urgent = len(self._lines) >= HURRY_AT
             if urgent or self._next is None:
                 self._schedule(urgent=urgent)
 

@@ -34,7 +34,7 @@ _ATTEMPTS = 5
 """Largest number of attempts at one piece of work that runs into deadlocks."""
 _DEADLOCK = "40P01"
 """PostgreSQL's code for a deadlock."""
-_LINGER = 0.025
+LINGER = 0.025
 """Seconds for which work that is not urgent may wait for more work. A commit costs as much as writing the rows of several
 requests, but the writing of larger groups delays requests: 50 ms added 1 to 2 ms to the 99th percentile of their duration."""
 
@@ -54,7 +54,7 @@ class Writer:
         engine: Engine,
         *,
         check: Callable[[], None],
-        linger: float = _LINGER,
+        linger: float = LINGER,
         watch: StorageWatch = UNWATCHED,
     ) -> None:
         self._transactions = Transactions(engine, is_over=lambda: self._state == "closed")
