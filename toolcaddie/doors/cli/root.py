@@ -36,7 +36,10 @@ _COMMANDS = {
         f"{_PACKAGE}.channels",
         "List the channels, let people talk to a bot, and check a channel.",
     ),
-    "jobs": (f"{_PACKAGE}.jobs", "List, run, pause and remove the jobs that bots do at set times."),
+    "jobs": (
+        f"{_PACKAGE}.jobs",
+        "List, run, pause and remove the jobs that bots do at set times, and show which processes do durable work.",
+    ),
     "db": (f"{_PACKAGE}.db", "Show the size of the database, remove old runs, and copy it."),
     "mcp": (f"{_PACKAGE}.mcp", "Serve tools to MCP clients, and look after MCP servers whose tools are used here."),
     "import": (

@@ -63,8 +63,8 @@ def _options(
 @click.command(
     name="capacity",
     epilog="\b\nExamples:\n"
-    "  toolcaddie eval capacity --requests-per-minute 12000 --calls 2 --tools 300 --tenants 50 --keep 90d\n"
-    "  toolcaddie eval capacity --requests-per-minute 1000000 --passed 0.5 --network-ms 0.5 --json",
+    "  toolcaddie eval capacity --requests-per-minute 12000 --calls 2 --keep 90d\n"
+    "  toolcaddie eval capacity --requests-per-minute 1000000 --passed 0.5 --json",
 )
 @click.option(
     "--requests-per-minute",
