@@ -18,13 +18,18 @@ from toolcaddie.storage.tables import commit_marks
 pytestmark = pytest.mark.anyio
 
 
+LATE_SECONDS = 0.3
+"""The delay of a late commit; by then its client has connected again."""
+
+
 class Proxy:
     """Stands between a process and its PostgreSQL server, and cuts the connection of the next commit."""
 
     def __init__(self, database: str) -> None:
         self.url = make_url(database)
         self.cuts = ""
-        """`before`: the next commit does not reach the server; `after`: it does, and its answer does not come back."""
+        """`before`: the next commit does not reach the server; `after`: it does, and its answer does not come back; `late`: it
+        reaches the server when its client has lost the connection already."""
         self.writers: set[asyncio.StreamWriter] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,6 +46,13 @@ class Proxy:
             while data := await reader.read(65_536):
                 cuts, self.cuts = (self.cuts, "") if b"COMMIT" in data else ("", self.cuts)
                 if cuts == "before":
+                    break
+                if cuts == "late":
+                    answers.cancel()
+                    writer.close()
+                    await asyncio.sleep(LATE_SECONDS)
+                    server_writer.write(data)
+                    await server_writer.drain()
                     break
                 if cuts == "after":
                     swallowing.set()
@@ -77,7 +89,7 @@ async def behind_proxy(database: str) -> AsyncIterator[tuple[Proxy, str]]:
             writer.close()
 
 
-@pytest.mark.parametrize("cuts", ["before", "after"])
+@pytest.mark.parametrize("cuts", ["before", "after", "late"])
 async def test_work_whose_commit_was_cut_off_is_done_once(postgresql_url: str, cuts: str) -> None:
     async with behind_proxy(postgresql_url) as (proxy, url), Database(url) as database:
         await database.store.append("stream", [b"first"])
@@ -87,7 +99,7 @@ async def test_work_whose_commit_was_cut_off_is_done_once(postgresql_url: str, c
         assert [entry.value for entry in await database.store.read("stream")] == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("cuts", ["before", "after"])
+@pytest.mark.parametrize("cuts", ["before", "after", "late"])
 async def test_a_claim_whose_commit_was_cut_off_is_still_the_claim_of_this_process(
     postgresql_url: str, cuts: str
 ) -> None:

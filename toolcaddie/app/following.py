@@ -37,7 +37,7 @@ _STATE_SECONDS = 30 * 86_400.0
 
 
 class ServerState(Struct, frozen=True, kw_only=True):
-    """What one server has of the shared settings."""
+    """The version of the shared settings that one server has."""
 
     process: str
     version: str | None

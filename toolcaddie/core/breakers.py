@@ -18,8 +18,8 @@ CircuitState = Literal["closed", "open", "half-open"]
 
 
 class BreakerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When the circuit to an upstream opens, and for how long. Failures are refused connections, timeouts and statuses from 500;
-    any other answer shows that the upstream works."""
+    """The conditions under which the circuit to an upstream opens, and the time for which it does. Failures are refused
+    connections, timeouts and statuses from 500; any other answer shows that the upstream works."""
 
     enabled: bool = True
     share: Annotated[float, Meta(gt=0, le=1)] = 0.5

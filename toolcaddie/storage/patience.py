@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, bindparam, delete, select
@@ -33,7 +33,8 @@ _KEPT_WEEKS = 4
 _ID_BYTES = 12
 _GONE = ("08", "57P01", "57P02", "57P03")
 """Beginnings of PostgreSQL's codes for a connection that broke, and for a server that shuts down, has crashed, or starts."""
-_MARK = select(commit_marks.c.mark).where(commit_marks.c.writer == bindparam("of_writer"))
+# The lock waits for a commit that the server still works on, although the connection that sent it is lost.
+_MARK = select(commit_marks.c.mark).where(commit_marks.c.writer == bindparam("of_writer")).with_for_update()
 _OLD = delete(commit_marks).where(commit_marks.c.week < bindparam("before"))
 
 
@@ -65,12 +66,13 @@ class Transactions:
             self._mark += 1
             committing = False
             try:
-                with self._engine.connect() as connection, ExitStack() as stack, connection.begin():
+                with self._engine.begin() as connection:
                     result = work(connection)
-                    committing = True
                     if self._can_be_away:
-                        stack.enter_context(pipelined(connection))  # the mark and the commit are sent together
-                        self._leave_mark(connection)
+                        self._leave_mark(
+                            connection
+                        )  # before the commit is sent, so that the row is locked from then on
+                    committing = True
                 return result
             except DBAPIError as error:
                 self._wait(error, waiting)

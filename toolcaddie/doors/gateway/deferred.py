@@ -41,7 +41,7 @@ class DeferredAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts against the limits of an API key. `given`: the estimated tokens of the input."""
+    """The use that counts against the limits of an API key. `given`: the estimated tokens of the input."""
 
     model: str
     given: int

@@ -29,10 +29,11 @@ log = Logger(__name__)
 KIND = "request"
 """The kind of this work in the queue."""
 _TRIES = 10
-"""How often it is tried to store an answer while the database fails."""
+"""Attempts to store an answer while the database fails."""
 _PAUSE_SECONDS = 2.0
 _MOST_ATTEMPTS = 15
-"""How often a request is begun, after crashes, until it is given up: it may be what crashes. The queue gives it up later."""
+"""Number of times that a request is begun, after crashes, until it is given up: it may be what crashes. The queue gives it up
+later."""
 
 
 class ServerQueue(WorkQueue, Protocol):

@@ -24,12 +24,12 @@ class Ceiling:
     resource: str
     requests_per_minute: float
     remedy: str
-    """What to do beyond that rate."""
+    """The advice for loads beyond that rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a load needs."""
+    """The machines and resources that a load needs."""
 
     processes: int
     """Processes of servers; each uses one core."""
