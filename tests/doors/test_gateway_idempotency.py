@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import msgspec
 import openai
 import pytest
 
-from tests.databases import content, database_url
+from tests.databases import content, database_url, locked
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -237,6 +238,39 @@ async def test_an_answer_too_large_to_keep_is_not_made_a_second_time(tmp_path: P
     assert first.headers["x-toolcaddie-run"] in second.error["message"]
     assert second.headers["x-should-retry"] == "false"
     assert shop.paid == [7]
+
+
+async def test_nothing_of_an_answer_is_sent_before_it_is_stored(tmp_path: Path) -> None:
+    """Whoever has received the first byte of an answer would not be sent to another server if this one died now."""
+    asked, answered, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
+
+    def model(_: Any) -> Any:
+        loop.call_soon_threadsafe(asked.set)
+        answered.wait(60)
+        return say("Done.")
+
+    with ScriptedUpstream(model) as upstream:
+        async with gateway(tmp_path, upstream.base_url) as served:
+            reader, writer = await asked_by_hand(served, {**ASK, "tools": [DRAW]})
+            await asked.wait()
+            with locked(database_url(tmp_path / "gateway.sqlite")) as unlock:
+                answered.set()
+                first = asyncio.create_task(reader.read(1 << 16))
+                await asyncio.wait({first}, timeout=0.3)
+                assert not first.done()
+                unlock()
+                assert (await first).endswith(b"}")
+            writer.close()
+
+
+async def asked_by_hand(served: Gateway, ask: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A request with a key was sent; the bytes of its answer can be read as they arrive."""
+    body, address = msgspec.json.encode(ask), served.base_url.removeprefix("http://")
+    fields = {"host": address, "idempotency-key": "key-1", "content-type": "application/json"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in {**fields, "content-length": len(body)}.items())
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    writer.write(f"POST /v1/chat/completions HTTP/1.1\r\n{head}\r\n".encode() + body)
+    return reader, writer
 
 
 async def test_an_answer_is_kept_no_longer_than_the_setting_says(tmp_path: Path) -> None:

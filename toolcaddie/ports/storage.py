@@ -159,6 +159,10 @@ class EventLog(Protocol):
         than the same number of `events`."""
         ...
 
+    async def removed_before(self) -> float:
+        """Returns the moment, in seconds since the epoch, before which all removed runs had started; 0.0: none was removed."""
+        ...
+
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
         """Returns runs, the newest first; runs of the same moment are ordered by id. `query` None: the newest 50 of all runs."""
         ...

@@ -30,7 +30,7 @@ from toolcaddie.storage.patience import pipelined
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.run_queries import select_runs
 from toolcaddie.storage.run_tools import CALLS, CalledTool, add_tools, tools_in
-from toolcaddie.storage.tables import events, runs
+from toolcaddie.storage.tables import events, prunings, runs
 from toolcaddie.storage.upsert import upsert
 from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer, outcome
@@ -47,6 +47,7 @@ _PATIENCE = 0.25
 _RETRY_SECONDS = 1.0
 """Shortest time in seconds between a failed write and the next attempt."""
 
+_LAST_CUTOFF = select(func.max(prunings.c.cutoff).label("cutoff"))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -171,6 +172,10 @@ class Journal:
                 map(record_of, await self._reader.all(select(events).where(condition).order_by(events.c.id)))
             )
         return records
+
+    async def removed_before(self) -> float:
+        rows = await self._reader.all(_LAST_CUTOFF)
+        return float(rows[0].cutoff or 0.0)
 
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
         await self.flush_if_possible()

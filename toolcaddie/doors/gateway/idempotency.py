@@ -7,7 +7,7 @@ that the process holds in the database as long as it lives. The entry that a req
     a run of a live process                409: it is under way
     a run of a process that is gone        it runs again if it has intended no call, else 422: its outcome is unknown. The
                                            intent is a row in the trail, the record of all runs, written before each call
-                                           of a tool that may change something
+                                           of a tool that may change something. A process that is gone writes no more rows
     an answer                              the answer, without a run
     any of these, for another request      422
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any
 
@@ -67,6 +68,8 @@ class _RunningEntry(msgspec.Struct, frozen=True, kw_only=True, tag="running"):
     run_id: str
     owner: int
     """The lease of the run's process."""
+    at: float = 0.0
+    """The moment of the claim, in seconds since the epoch, by the clock of the run's process."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,12 +129,15 @@ class Once:
         event_log: EventLog,
         settings: Idempotency,
         problem_for: Callable[[ToolcaddieError], Problem],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._documents = documents
         self._event_log = event_log
         self._keep_seconds = settings.keep_hours * 3600.0
         self._answer_bytes = settings.answer_bytes
         self._problem_for = problem_for
+        self._clock = clock
         self._under_way: set[str] = set()
         """Runs of this process that have claimed a key."""
         self._releases: set[asyncio.Task[None]] = set()
@@ -178,7 +184,8 @@ class Once:
             if isinstance(entry, _RunningEntry) and await self._may_have_acted(entry):
                 successor = _UnknownEntry(body=body, run_id=entry.run_id)
             else:
-                successor = _RunningEntry(body=body, run_id=run_id, owner=await self._documents.lease())
+                owner = await self._documents.lease()
+                successor = _RunningEntry(body=body, run_id=run_id, owner=owner, at=self._clock())
             if await self._swap(key, stored, successor) and isinstance(successor, _RunningEntry):
                 return successor
 
@@ -201,15 +208,14 @@ class Once:
         return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
     async def _may_have_acted(self, entry: _RunningEntry) -> bool:
-        """Returns True if a call of the run may have changed something.
+        """Returns True if a call of the run, whose process is gone, may have changed something.
 
-        This includes a run of another process that is not in the trail, because it is unknown whether it never began or its
-        events were deleted.
+        This includes a run of which the trail has no row, if a pruning may have removed them: the run began after its claim.
         """
         if await has_intended_call(self._event_log, entry.run_id):
             return True
-        is_own = entry.owner == await self._documents.lease()
-        return not is_own and not await self._event_log.records([entry.run_id], ["run_started"])
+        may_be_removed = entry.at < await self._event_log.removed_before()
+        return may_be_removed and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, successor: _Entry) -> bool:
         """Replaces the stored entry `before` (None: there is none) by `successor`. Returns False if another process has changed
@@ -278,7 +284,11 @@ class Once:
 
 class _Recorder:
     """Records an answer while it is sent, and passes it to `keep` before its last piece is sent. An answer of more than `most`
-    bytes is passed without its content."""
+    bytes is passed without its content.
+
+    The head of a whole answer is sent together with its body, after it is stored: if this process dies before, the client has
+    received nothing, and a load balancer can ask another server.
+    """
 
     def __init__(self, keep: Callable[[_Answer], Awaitable[None]], most: int) -> None:
         self._keep = keep
@@ -287,6 +297,8 @@ class _Recorder:
         self._status = 0
         self._headers: tuple[tuple[bytes, bytes], ...] = ()
         self._content: bytearray | None = bytearray()
+        self._head: MutableMapping[str, Any] | None = None
+        """The head of a whole answer that waits for the body."""
 
     def stop(self) -> None:
         """Stops recording: later pieces, such as an error, are not part of the run's answer."""
@@ -298,6 +310,12 @@ class _Recorder:
         async def send_recorded(message: MutableMapping[str, Any]) -> None:
             if self._recording:
                 await self._take(message)
+            if message["type"] == "http.response.start" and _is_whole(message):
+                self._head = message
+                return
+            if self._head is not None:
+                head, self._head = self._head, None
+                await send(head)
             await send(message)
 
         return send_recorded
@@ -314,6 +332,11 @@ class _Recorder:
         if not message["more_body"]:
             content = None if self._content is None else bytes(self._content)
             await self._keep(_Answer(status=self._status, headers=self._headers, content=content))
+
+
+def _is_whole(head: MutableMapping[str, Any]) -> bool:
+    """Returns True if an answer with this head has one piece, and is no stream."""
+    return any(name == b"content-length" for name, _ in head["headers"])
 
 
 async def _replay(exchange: Exchange, entry: _AnsweredEntry) -> None:
