@@ -91,7 +91,6 @@ hosts: $(VENV)/.dev $(VENV)/.bubblewrap  ## the figures of a host's tools, as ro
 	$(BIN)/python -m benchmarks.hosts_check $(addprefix --corpora ,$(or $(CORPORA),$(wildcard ../shared/corpora)))
 
 replicas-chaos: $(VENV)/.dev  ## two servers, PostgreSQL and nginx under load while they are killed, for half an hour; OPTIONS='--minutes 3'
-	TOOLCADDIE_TEST_KILLS=1 $(BIN)/pytest tests/doors/test_load_balancer.py
 	$(BIN)/python -m benchmarks.replicas.chaos $(OPTIONS)
 
 replicas-cost: $(VENV)/.dev  ## what PostgreSQL and a second server add to a request

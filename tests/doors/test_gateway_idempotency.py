@@ -16,7 +16,7 @@ import msgspec
 import openai
 import pytest
 
-from tests.databases import content, database_url, locked
+from tests.databases import change, content, database_url, locked
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -216,6 +216,30 @@ async def test_a_failure_behind_an_effect_is_kept_and_said_again(tmp_path: Path)
     assert first.body == second.body
     assert first.headers["x-should-retry"] == second.headers["x-should-retry"] == "false"
     assert shop.paid == [7]
+
+
+async def test_a_run_that_another_server_settled_begins_no_further_call_and_has_an_unknown_outcome(
+    tmp_path: Path,
+) -> None:
+    url, paid = database_url(tmp_path / "gateway.sqlite"), list[int]()
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        change(url, "DELETE FROM owners")  # as another server does after this one has stood still for too long
+        paid.append(amount)
+        return "paid"
+
+    script = [call("pay", {"amount": 7}), call("pay", {"amount": 8}), *paying()]
+    shop = FunctionSource("shop", [pay])
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop]) as served,
+    ):
+        answers = [await sent(served) for _ in range(2)]
+    assert [(answer.status, answer.error["code"]) for answer in answers] == [(422, "outcome_unknown")] * 2
+    assert [answer.headers["x-should-retry"] for answer in answers] == ["false"] * 2
+    assert paid == [7]
 
 
 async def test_a_stream_that_broke_behind_an_effect_is_streamed_again_with_its_error(tmp_path: Path) -> None:

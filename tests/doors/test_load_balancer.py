@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -48,10 +47,6 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.skipif(
-    "TOOLCADDIE_TEST_KILLS" not in os.environ,
-    reason="fails once in some runs: killed servers cut answers now and then (docs/replicas.md); `make replicas-chaos` runs it",
-)
 async def test_no_client_sees_that_a_server_was_killed_or_the_database(
     world: World, upstream: ScriptedUpstream
 ) -> None:

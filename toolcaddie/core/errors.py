@@ -14,6 +14,7 @@ ToolcaddieError
 │   ├── OutputError          no answer of the model fits the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
+│   │   └── RunTakenError        another process has settled the run, so this one may not go on with it
 │   └── StorageError         the database could not be read or written
 ├── QueueFullError           too much durable work of a tenant waits; `retry_after`
 ├── InterpreterError         the interpreter of programs could not be started or broke
@@ -141,6 +142,11 @@ class ShutdownError(RunError):
 
 class AuditError(RunError):
     """The trail (the record of runs) could not be written. The run stops, because no tool may run without a record."""
+
+
+class RunTakenError(AuditError):
+    """This process stood still for longer than its lease, and another one has settled the run. Nothing more of it may be written
+    here, and no call may begin."""
 
 
 class StorageError(RunError):

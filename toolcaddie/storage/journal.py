@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, true, update
 
-from toolcaddie.core.errors import AuditError, StorageError
+from toolcaddie.core.errors import AuditError, RunTakenError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import StorageWatch
@@ -434,4 +434,6 @@ def _ending(columns: tuple[str, ...], continues: bool) -> CompiledStatement:
 
 
 def _audit_error(error: StorageError) -> AuditError:
+    if isinstance(error, LeaseLostError):
+        return RunTakenError(f"this run may not go on: {error}")
     return AuditError(f"the trail cannot be written, so nothing may run: {error}")

@@ -276,6 +276,8 @@ class Once:
         for _ in range(_RELEASES):
             await asyncio.sleep(_RELEASE_PAUSE)
             try:
+                if not await self._documents.holds(claim.owner):
+                    return  # others know that the run has ended
                 await self._give_back(key, claim)
                 return
             except StorageError:

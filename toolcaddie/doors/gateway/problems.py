@@ -26,6 +26,7 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     QueueFullError,
     RequestError,
+    RunTakenError,
     ShutdownError,
     StorageError,
     ToolcaddieError,
@@ -119,6 +120,9 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
             return problem(400, str(error), kind="invalid_request_error", param="tools", code="invalid_tools")
         case ShutdownError():
             return problem(503, str(error), kind="server_error", code="server_shutdown", headers={"retry-after": "1"})
+        case RunTakenError() if has_acted(error):
+            message = f"the calls of this run may have changed something: {error}"
+            return problem(422, message, kind="run_failed", code="outcome_unknown")
         case AuditError():
             return problem(
                 503, f"no run is allowed that cannot be recorded: {error}", kind="server_error", code="audit_failed"
