@@ -1,31 +1,37 @@
-"""Cores that are shared equally by all programs that have work, and programs that use one core at most."""
+"""Cores that are shared equally by all programs that have work, and programs of which one thread at a time works."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import simpy
 
 _LEAST = 1e-12
+_SWITCH = 0.005
+"""Seconds after which a thread of Python lets another one work that waits, `sys.getswitchinterval()`."""
+
+Steps = Generator[simpy.Event, Any, None]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Work:
-    """CPU that a thread of a program needs."""
+    """CPU that a program needs."""
 
-    program: Program
     seconds: float
     done: simpy.Event
     rate: float = 0.0
 
 
 class Program:
-    """A program whose threads together use one core at most. Its event loop does one thing after the other."""
+    """A program whose event loop does one thing after the other. Of all its threads, one at a time works, as Python's lock of the
+    interpreter has it: another one begins when that one waits for something, or has worked for `_SWITCH` seconds."""
 
     def __init__(self, environment: simpy.Environment, party: str) -> None:
         self.party = party
         self.loop = simpy.Resource(environment)
+        self.interpreter = simpy.Resource(environment)
 
 
 class Cores:
@@ -50,9 +56,18 @@ class Cores:
         if seconds <= _LEAST:
             return done.succeed()
         self._advance()
-        self._work.append(Work(program=program, seconds=seconds, done=done))
+        self._work.append(Work(seconds=seconds, done=done))
         self._share()
         return done
+
+    def work(self, program: Program, seconds: float) -> Steps:
+        """Does work in a thread of a program, which takes turns with its other threads."""
+        while seconds > _LEAST:
+            piece = min(seconds, _SWITCH)
+            with program.interpreter.request() as turn:
+                yield turn
+                yield self.run(program, piece)
+            seconds -= piece
 
     def _advance(self) -> None:
         """Counts the time since the last change as work that is done."""
@@ -61,16 +76,13 @@ class Cores:
             work.seconds -= work.rate * elapsed
 
     def _share(self) -> None:
-        """Gives each program its share, and wakes up when the next work is done."""
+        """Gives each work its share, and wakes up when the next one is done."""
         self._version += 1
-        threads: dict[Program, int] = {}
-        for work in self._work:
-            threads[work.program] = threads.get(work.program, 0) + 1
-        if not threads:
+        if not self._work:
             return
-        share = min(1.0, self._count / len(threads))
+        share = min(1.0, self._count / len(self._work))
         for work in self._work:
-            work.rate = share / threads[work.program]
+            work.rate = share
         version = self._version
         timeout = self._environment.timeout(max(0.0, min(work.seconds / work.rate for work in self._work)))
         timeout.callbacks.append(lambda _: self._finish(version))

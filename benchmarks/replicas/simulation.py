@@ -1,8 +1,9 @@
 """Simulates servers behind nginx, their model, PostgreSQL and the clients on shared cores.
 
 Requests arrive at random. Each passes the client, nginx, a server with its event loop, the model and the server again in each
-round, and back. Rows of the trail go to the writer of the server, which gathers them and commits them in one transaction under
-the lock on the trail's head. The seconds of CPU of a request are those of a request that was measured alone.
+round, and back. Rows of the trail go to the writer of the server, a thread that takes turns with the event loop. It gathers the
+rows and commits them in one transaction under the lock on the trail's head, in as many steps as there are round trips. The
+seconds of CPU of a request are those of a request that was measured alone.
 """
 
 from __future__ import annotations
@@ -135,20 +136,24 @@ class _Simulation:
         server.under_way += 1
         rounds = self.world.rounds[kind]
         rows = calibration.cost.rows / (rounds + 2)
+        is_writing, is_calling = kind in self.world.writing, rounds > 1
+        piece = needed["servers"] / (1 + rounds + is_writing + is_calling)
         yield from self._loop(self._programs["client"], needed["client"] / 2)
         yield from self._loop(self._programs["nginx"], needed["nginx"] / 2)
-        yield from self._loop(server.program, needed["servers"] / (rounds + 1))
+        yield from self._loop(server.program, piece)
         yield self.cores.run(server.backend, needed["database"])
         server.add(rows)
         for answer in range(rounds):
             yield from self._loop(self._programs["model"], needed["model"] / rounds)
-            yield from self._loop(server.program, needed["servers"] / (rounds + 1))
+            yield from self._loop(server.program, piece)
             server.add(rows)
-            if answer == 0 and kind in self.world.writing:  # the first answer calls the tool
+            if answer == 0 and is_writing:  # the first answer calls the tool
                 yield server.flush()
+                yield from self._loop(server.program, piece)
         server.add(rows)
-        if rounds > 1:  # calls that the client does not see are stored before the answer ends
+        if is_calling:  # calls that the client does not see are stored before the answer ends
             yield server.flush()
+            yield from self._loop(server.program, piece)
         yield from self._loop(self._programs["nginx"], needed["nginx"] / 2)
         yield from self._loop(self._programs["client"], needed["client"] / 2)
         server.under_way -= 1
@@ -168,12 +173,12 @@ class _Simulation:
         """Lets the event loop of a program work, after what it has to do already."""
         with program.loop.request() as turn:
             yield turn
-            yield self.cores.run(program, seconds)
+            yield from self.cores.work(program, seconds)
 
     def _tick(self, program: Program, cores: float) -> Steps:
         while cores > 0:
             yield self.environment.timeout(_TICK)
-            yield self.cores.run(program, cores * _TICK)
+            yield from self.cores.work(program, cores * _TICK)
 
     def _disturb(self, share: float) -> Steps:
         """Uses a share of a core, as a program of its own outside of the world."""
@@ -194,13 +199,19 @@ class _Simulation:
         locked = min(
             1.0, (commit.lock_ms + commit.row_lock_ms * rows) / (commit.seconds_ms + commit.row_seconds_ms * rows)
         )
-        yield self.cores.run(server.program, own * (1 - locked))
-        yield self.cores.run(server.backend, of_database * (1 - locked))
+        trips = commit.round_trips - commit.lock_round_trips
+        yield from self._converse(server, trips, own * (1 - locked), of_database * (1 - locked))
         with self._head.request() as lock:
             yield lock
-            yield self.cores.run(server.program, own * locked)
-            yield self.cores.run(server.backend, of_database * locked)
+            yield from self._converse(server, commit.lock_round_trips, own * locked, of_database * locked)
             yield self.environment.timeout(self.random.choice(self.world.disk_seconds))
+
+    def _converse(self, server: _Server, trips: float, own: float, of_database: float) -> Steps:
+        """Lets the writer and PostgreSQL work in turns. After each answer, the writer waits until it may work."""
+        steps = max(1, round(trips))
+        for _ in range(steps):
+            yield from self.cores.work(server.program, own / steps)
+            yield self.cores.run(server.backend, of_database / steps)
 
 
 class _Server:

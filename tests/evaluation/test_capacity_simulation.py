@@ -40,7 +40,8 @@ def ended(cores: int, *work: tuple[str, float]) -> list[float]:
     shared, programs, moments = Cores(environment, cores, {}), {}, []
     for name, seconds in work:
         program = programs.setdefault(name, Program(environment, name))
-        shared.run(program, seconds).callbacks.append(lambda _: moments.append(environment.now))
+        thread = environment.process(shared.work(program, seconds))
+        thread.callbacks.append(lambda _: moments.append(environment.now))
     environment.run()
     return moments
 
@@ -61,9 +62,14 @@ def simulated(rate: float, *, writes: bool = False, cores: int = 2, others: Othe
 def test_programs_share_the_cores_equally_and_use_one_at_most() -> None:
     assert ended(2, ("one", 1.0), ("other", 1.0)) == pytest.approx([1.0, 1.0])
     assert ended(1, ("one", 1.0), ("other", 1.0)) == pytest.approx([2.0, 2.0])
-    assert ended(2, ("one", 1.0), ("one", 1.0)) == pytest.approx([2.0, 2.0])  # two threads of one program
     assert ended(1, ("short", 0.5), ("long", 1.5)) == pytest.approx([1.0, 2.0])
     assert ended(2, ("a", 1.0), ("b", 1.0), ("c", 1.0)) == pytest.approx([1.5] * 3)
+
+
+def test_of_the_threads_of_a_program_one_at_a_time_works() -> None:
+    assert ended(2, ("one", 1.0), ("one", 1.0)) == pytest.approx([1.995, 2.0])
+    # A short piece of work waits until the long one has had its 5 ms, and a second thread's 1 ms.
+    assert ended(2, ("one", 0.02), ("one", 0.001), ("one", 0.001)) == pytest.approx([0.006, 0.007, 0.022])
 
 
 def test_random_arrivals_at_one_event_loop_wait_as_long_as_a_textbook_says() -> None:
