@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import ToolAnnotations
 
+from tests.free_port import free_port
 from toolcaddie.sources.mcp import McpServer
 
 Disturbance = Literal["kill", "stall", "restart"]
@@ -60,7 +60,7 @@ class Upstream:
         self.is_http = number % 2 == 1
         self.protocol = GENERATIONS[number // 2 % 2]
         self._timeout = timeout
-        self._port = _free_port() if self.is_http else 0
+        self._port = free_port() if self.is_http else 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -130,12 +130,6 @@ class Upstream:
                 if self.name in process.cmdline() and not process.children():
                     return process
         return None
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _serve(name: str, how: str) -> None:

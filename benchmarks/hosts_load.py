@@ -46,7 +46,7 @@ class BackEnd(Struct, frozen=True, kw_only=True):
 
 
 class Open(Struct, frozen=True, kw_only=True):
-    """What is open."""
+    """Resources that are open."""
 
     files: int
     """Files and sockets of this process, without those of the database: their number depends on how many requests have used it at

@@ -23,6 +23,7 @@ from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
+from tests.free_port import free_port
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.run import RunContext
@@ -129,9 +130,7 @@ async def _in_turns(
 @contextmanager
 def http_server(module: str = "benchmarks.mcp_calls", *words: str) -> Iterator[str]:
     """Starts a module as a server over HTTP, given its port and `words`. Yields the address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen([sys.executable, "-m", module, str(port), *words])
     try:
         while True:

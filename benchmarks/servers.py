@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tests.free_port import free_port
 from toolcaddie.core.control import Principal
 from toolcaddie.storage.database import Database
 
@@ -60,7 +60,7 @@ class Server:
 @contextlib.contextmanager
 def upstream(delay: float = 0.0) -> Iterator[Server]:
     """Starts the upstream of all other servers: canned answers at nearly no cost, after `delay` seconds."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "benchmarks.upstream", "--port", str(port), "--delay", str(delay)]
     with _started("upstream", command, port, {}) as server:
         yield server
@@ -68,7 +68,7 @@ def upstream(delay: float = 0.0) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def bare_proxy(target: str) -> Iterator[Server]:
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "benchmarks.bare_proxy", "--upstream", target, "--port", str(port)]
     with _started("bare proxy", command, port, {}) as server:
         yield server
@@ -91,7 +91,7 @@ def toolcaddie(
     `workers`: the number of processes that answer. `before` and `options`: further options of `toolcaddie` and of `serve`.
     `key`: options of `toolcaddie keys add`, if the requests have an API key. `tenants`: tenants that get a key each; the server
     is asked with the key of the first one."""
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
         command = [str(python_of(tree)), "-m", "toolcaddie", *before, "serve", "--port", str(port)]
@@ -136,7 +136,7 @@ def litellm(target: str) -> Iterator[Server]:
     Raises `NotAvailableError` if it cannot be installed or started.
     """
     _install_litellm()
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
         config.write_text(_LITELLM_CONFIG.format(upstream=target))
@@ -202,9 +202,3 @@ def _answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
             return bool(answer.status == 200)
         time.sleep(0.2)
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from security.recorded import (
     stuck,
 )
 from security.tools import EFFECTS
+from tests.free_port import free_port
 from toolcaddie.testing.upstream import ScriptedUpstream
 
 CLIENTS = 6
@@ -276,10 +276,3 @@ async def _is_there(session: aiohttp.ClientSession, port: int) -> bool:
             return response.status == 200
     except (aiohttp.ClientError, ConnectionError):
         return False
-
-
-def free_port() -> int:
-    """Returns a port of this machine that nothing uses now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -1,4 +1,4 @@
-"""How long something takes on a machine that may be busy with other work."""
+"""Measures durations on a machine that may be busy with other work."""
 
 from __future__ import annotations
 

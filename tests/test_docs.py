@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import click
 import pytest
 
 from tests.databases import home_environment
+from tests.free_port import free_port
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import cli
 
@@ -99,9 +99,7 @@ def test_the_commands_of_the_docs_run_one_after_the_other(block: list[list[str]]
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """`toolcaddie serve --catalog gym` as README's `make run` starts it, on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [BIN / "toolcaddie", "serve", "--catalog", "gym", "--port", str(port)],
         cwd=tmp_path,

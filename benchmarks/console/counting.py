@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.settings import load_settings
-from toolcaddie.doors.cli.serve import COLLECTIONS, SWITCH_SECONDS
+from toolcaddie.doors.cli.serve.serving import COLLECTIONS, SWITCH_SECONDS
 
 _TICK = 0.001
 

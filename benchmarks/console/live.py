@@ -36,7 +36,7 @@ _PATIENCE = 30.0
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """What one person who watches was told."""
+    """The news that one person who watches has got."""
 
     watcher: str
     rate: float

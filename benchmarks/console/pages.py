@@ -29,7 +29,7 @@ from benchmarks.console.words import words_of
 from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
-from toolcaddie.doors.cli.serve import COLLECTIONS, SWITCH_SECONDS
+from toolcaddie.doors.cli.serve.serving import COLLECTIONS, SWITCH_SECONDS
 from toolcaddie.doors.console.app import Console
 from toolcaddie.doors.console.complete import console_of
 

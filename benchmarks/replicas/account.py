@@ -33,7 +33,7 @@ _SCHEDULED_CLOCK = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What was used between two moments."""
+    """Use of resources between two moments."""
 
     seconds: float
     cpu: Mapping[str, float]

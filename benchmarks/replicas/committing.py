@@ -68,7 +68,7 @@ class _Locks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """What a commit of a number of rows takes, in seconds."""
+    """Cost of a commit of a number of rows, in seconds."""
 
     rows: int
     whole: float

@@ -29,7 +29,7 @@ Steps = Generator[simpy.Event, Any, None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is simulated."""
+    """Parameters of a simulation."""
 
     kinds: Mapping[str, Calibration]
     rounds: Mapping[str, int]
@@ -62,7 +62,7 @@ QUIET = Others(programs=0, cores=0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a load came to, simulated or measured."""
+    """Outcome of a load, simulated or measured."""
 
     seconds: Sequence[float]
     """Times of requests, sorted."""

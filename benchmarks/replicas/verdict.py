@@ -20,7 +20,7 @@ _SHOWN = 8
 
 
 class Verdict:
-    """What came of the requests. `excuse`: returns True for a failed attempt that had a reason outside of the servers."""
+    """Outcomes of the requests. `excuse`: returns True for a failed attempt that had a reason outside of the servers."""
 
     def __init__(
         self, asked: Sequence[Asked], world: World, *, excuse: Callable[[Attempt], bool] = lambda _: False

@@ -17,7 +17,7 @@ import psutil
 from benchmarks.replicas.many_tools import COUNT
 from benchmarks.replicas.postgres import Postgres
 from benchmarks.replicas.tools import EFFECTS
-from security.serves import free_port
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 _NGINX = ROOT / "packaging" / "replicas" / "nginx.conf"

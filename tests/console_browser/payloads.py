@@ -10,4 +10,4 @@ BY_PLACE: Mapping[str, Sequence[str]] = tomllib.loads(Path(__file__).with_name("
 PAYLOADS: Sequence[str] = [text for texts in BY_PLACE.values() for text in texts]
 
 EVALUATED = "67087310"
-"""What a page would show if it took a payload for a template."""
+"""Text that a page would show if it took a payload for a template."""

@@ -28,7 +28,7 @@ _STRANGE = (f"{HOME}no-such-page", f"{HOME}%3Cscript%3Ehit()%3C%2Fscript%3E", f"
 
 @dataclass(slots=True)
 class Survey:
-    """What is wrong, by the thing that was looked at. Each line begins with the address of the page."""
+    """Faults by the thing that was looked at. Each line begins with the address of the page."""
 
     problems: MutableMapping[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     pages: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ document.addEventListener("securitypolicyviolation", (event) => {
 });
 """
 _HARMLESS = ("Failed to load resource: the server responded with a status of 4",)
-"""What a browser says about the pages of errors that the tests open themselves."""
+"""Messages of a browser about the pages of errors that the tests open themselves."""
 
 
 @dataclass(slots=True)

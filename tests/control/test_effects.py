@@ -1,4 +1,4 @@
-"""What a source says a call does to the world: rules hold for the effect, whichever tool has it, and a source can have a person
+"""Effects that a source states for a call: rules hold for the effect, whichever tool has it, and a source can have a person
 asked."""
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string", "description
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What a test talks to, and what it looks at afterwards."""
+    """Server that a test talks to, with the parts that it looks at afterwards."""
 
     url: str
     database: Database

@@ -1,4 +1,4 @@
-"""What tests say to the command line, and what they ask of its answers."""
+"""The command line as tests use it: they run commands and read their answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CommandLine:
         return result.stdout
 
     def json(self, *words: object) -> Any:
-        """What a command that must succeed prints with --json."""
+        """Returns the output with --json of a command that must succeed."""
         return json.loads(self.ok(*words, "--json"))
 
     def refused(self, *words: object) -> str:

@@ -32,5 +32,5 @@ def toolcaddie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comm
 
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
-    """Where a channel of a test keeps its messages: a file, and a database of a PostgreSQL server."""
+    """The place of a channel's messages in a test: a file, and a database of a PostgreSQL server."""
     return tmp_path if request.param == "file" else str(request.getfixturevalue("postgresql_url"))

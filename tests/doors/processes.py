@@ -30,7 +30,7 @@ class Process:
     log_file: Path
 
     def log(self) -> str:
-        """What the server has logged so far."""
+        """Returns what the server has logged so far."""
         return self.log_file.read_text()
 
     def client(self, **options: Any) -> openai.OpenAI:

@@ -34,7 +34,7 @@ from toolcaddie.storage.engines import BUSY_SECONDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """What a test talks to, and what it looks at afterwards."""
+    """Gateway that a test talks to, with the parts that it looks at afterwards."""
 
     base_url: str
     client: openai.AsyncOpenAI

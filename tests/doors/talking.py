@@ -89,7 +89,7 @@ def telegram_station(
 
 
 Place = Path | str
-"""Where a test keeps its database: a folder for a file, or the URL of another database."""
+"""Place of a test's database: a folder for a file, or the URL of another database."""
 
 
 @contextlib.asynccontextmanager

@@ -279,7 +279,7 @@ REQUIRED: dict[str, Any] = {
     "api": {"operation": str},
     "src_endpoint": {"svc_name": str},
 }
-"""What OCSF 1.3.0 requires of class 6003: its attributes, and in each object those that must be there."""
+"""Requirements of OCSF 1.3.0 for class 6003: its attributes, and in each object those that must be there."""
 
 
 def fits(event: Any, required: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What strangers write never reaches the operator's terminal as it stands: `H10` of the repairs.
+"""Texts of strangers never reach the operator's terminal as they stand: `H10` of the repairs.
 
 A catalog, messages, calls, results and answers are full of orders to a terminal and of marks that turn the reading order;
 every command shows them spelled out, and as JSON gives them back exactly.

@@ -30,7 +30,7 @@ _PATIENCE = 30
 class Server:
     process: subprocess.Popen[str]
     told: dict[str, Any]
-    """What it said of itself with --json."""
+    """Its announcement with --json."""
 
     @property
     def base_url(self) -> str:

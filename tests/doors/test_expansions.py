@@ -1,4 +1,4 @@
-"""How often a conversation needed more tools, as an operator sees it: in the metrics and in `eval usage`."""
+"""Number of times that a conversation needed more tools, as an operator sees it: in the metrics and in `eval usage`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ WORDS = {
     "list_directory": "lies outside of the folders",
     "shell_execute": "Not allowed: ",
 }
-"""What the failed result of a tool says."""
+"""Text of the failed result of a tool."""
 WORKS = {"respond_to_user", "cannot_perform", "request_clarification", "plugin_storage_query"}
 """Tools that depend on nothing, or on the kernel alone."""
 

@@ -38,7 +38,7 @@ def replica(url: str, path: Path, *names: str) -> Iterator[subprocess.Popen[byte
 
 
 def report(line: CommandLine, url: str, *words: str, begun: int) -> Any:
-    """What the command shows once that number of pieces have begun."""
+    """Returns what the command shows once that number of pieces have begun."""
     for _ in range(100):
         shown = line.json("jobs", "work", *words, "--database-url", url)
         if sum(len(each["pieces"]) for each in shown["replicas"]) == begun:

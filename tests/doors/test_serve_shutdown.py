@@ -1,4 +1,4 @@
-"""What clients and the trail are told of requests that a shutdown cuts off. Real processes, real signals."""
+"""A shutdown cuts requests off: what clients and the trail are told of them. Real processes, real signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pay(amount: int) -> str:
 
 @tool(read_only=True)
 def balance() -> str:
-    """How much money there is."""
+    """Tells how much money there is."""
     return "7"
 '''
 ASK: Any = {"model": "gpt-test", "messages": [{"role": "user", "content": "pay 7"}]}

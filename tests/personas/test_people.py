@@ -1,4 +1,4 @@
-"""What a bot stores about one person is shown and forgotten: facts, in all versions, messages, and summaries."""
+"""Everything that a bot stores about one person is shown and forgotten: facts, in all versions, messages, and summaries."""
 
 from __future__ import annotations
 

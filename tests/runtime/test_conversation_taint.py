@@ -1,5 +1,5 @@
-"""What a conversation has read from strangers is remembered before the model reads it, by all processes, and as long as the
-conversation is."""
+"""Taint of conversations: what one has read from strangers is remembered before the model reads it, by all processes, and as
+long as the conversation is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What direct calls have read: with a name of a conversation, an untrusted result taints its later calls and turns."""
+"""Taint of direct calls: with a name of a conversation, an untrusted result taints its later calls and turns."""
 
 from __future__ import annotations
 

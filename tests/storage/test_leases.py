@@ -1,4 +1,4 @@
-"""Which processes are living, whatever their clocks, event loops and disks do meanwhile."""
+"""Leases tell which processes live, whatever their clocks, event loops and disks do meanwhile."""
 
 from __future__ import annotations
 
@@ -82,6 +82,17 @@ async def test_a_killed_process_is_gone_after_the_length_of_its_lease(file_url: 
         with anyio.fail_after(20):
             while await database.leases.holds(number):
                 pass
+
+
+async def test_the_age_of_a_lease_grows_until_its_process_renews_it(file_url: str) -> None:
+    async with Database(file_url, lease=LEASE) as database, Database(file_url, lease=60) as slow:
+        own, other = await database.leases.own(), await slow.leases.own()
+        with anyio.fail_after(20):
+            while (first := database.leases.ages().get(other)) is None:
+                await database.leases.owners()
+            while database.leases.ages()[other] < first + LEASE:
+                await database.leases.owners()
+        assert 0 <= database.leases.ages()[own] < database.leases.ages()[other]
 
 
 async def test_two_databases_of_one_process_see_each_other_living(file_url: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, select
 
 from benchmarks.replicas.postgres import Postgres
-from security.serves import free_port
+from tests.free_port import free_port
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.tables import commit_marks

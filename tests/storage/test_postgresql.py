@@ -1,4 +1,4 @@
-"""What PostgreSQL needs beside the contract that every database keeps (the fixture `database` runs that over it too)."""
+"""Needs of PostgreSQL beside the contract that every database keeps (the fixture `database` runs that over it too)."""
 
 from __future__ import annotations
 

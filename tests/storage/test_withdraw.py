@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 INTENT = EventRecord(run_id="a", seq=1, at=1.0, kind="call_intended", data={"name": "pay"})
 NOT_RUN = EventRecord(run_id="a", seq=2, at=2.0, kind="call_finished", data={"name": "pay", "error": "not_run"})
-"""What whoever withdraws an intent appends."""
+"""Row that is appended when an intent is withdrawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

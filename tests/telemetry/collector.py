@@ -20,7 +20,7 @@ PATIENCE = 30
 
 
 class Collector:
-    """What was taken. `problems`: what a strict collector refuses."""
+    """Data that arrived. `problems`: what a strict collector refuses."""
 
     def __init__(self, *, status: int = 200, hangs: bool = False) -> None:
         self.status = status

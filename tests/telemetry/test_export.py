@@ -47,7 +47,7 @@ def stop(server: Process) -> float:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collector, ScriptedUpstream]:
-    """What a collector and an upstream got of a run with a call, of one that failed, and of a forwarded request."""
+    """Returns what a collector and an upstream got of a run with a call, of one that failed, and of a forwarded request."""
     home = tmp_path_factory.mktemp("export")
     script = [FREEZE, say("Frozen."), say("As it came."), refuse(400, "no")]
     with collecting() as collector, ScriptedUpstream(script) as upstream:

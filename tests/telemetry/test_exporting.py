@@ -1,4 +1,4 @@
-"""Which collector is meant, and what happens where the packages for it are missing."""
+"""Settings and variables name the collector; without the packages for it, an error says what to install."""
 
 from __future__ import annotations
 

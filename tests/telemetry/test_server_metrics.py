@@ -1,4 +1,4 @@
-"""What `/metrics` says of a whole server: its answers, its database, its processes."""
+"""Metrics of a whole server at `/metrics`: its answers, its database, its processes."""
 
 from __future__ import annotations
 

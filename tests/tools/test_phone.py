@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from yarl import URL
 from tests.databases import database_url
 from tests.doors.commandline import CommandLine
 from tests.doors.conftest import toolcaddie  # noqa: F401  (a fixture)
+from tests.free_port import free_port
 from toolcaddie import Principal, Runtime, tool
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.approval import Approval
@@ -468,9 +468,7 @@ async def test_a_run_that_dies_while_it_rings_does_not_ring_again_when_it_is_res
 
 def free_address() -> str:
     """An address of this machine at which nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}/reports"
+    return f"http://127.0.0.1:{free_port()}/reports"
 
 
 @asynccontextmanager

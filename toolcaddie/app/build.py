@@ -77,6 +77,8 @@ class Assembled:
     """The last state of each source that connects to something."""
     source_moments: Callable[[], Mapping[str, float]]
     """The moments of these states, in seconds since the epoch, by source."""
+    breakers: Breakers
+    """The circuits to the upstreams."""
     work: Work
     """Lets the bots of the settings answer people, work for each other, and follow schedules."""
     own_upstream_key: bool
@@ -115,6 +117,7 @@ async def assembled(
     database = database_of(settings, create=create, watch=DatabaseMetrics(metrics))
     sandbox = SandboxOnDemand(settings, registry)
     jobs = desk_of(settings, database.jobs, database.store)
+    breakers = Breakers(settings.breakers, observe=CircuitMetrics(metrics))
     parts = replace(
         host_parts(settings, database.store, states),
         metrics=metrics,
@@ -122,7 +125,7 @@ async def assembled(
         jobs=jobs,
         tracer_provider=providers.tracer_provider,
         meter_provider=providers.meter_provider,
-        breakers=Breakers(settings.breakers, observe=CircuitMetrics(metrics)),
+        breakers=breakers,
     )
     parts = replace(parts, embedder=embedder_of(settings, registry, parts))
     if settings.sandbox is not None:
@@ -183,6 +186,7 @@ async def assembled(
                     reload=reload,
                     source_states=states.states,
                     source_moments=states.moments,
+                    breakers=breakers,
                     work=work,
                     own_upstream_key=has_own_key(settings, registry),
                 )

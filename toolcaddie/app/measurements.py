@@ -7,16 +7,16 @@ in a server. Of each configuration it has the settings that an evaluation varies
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from toolcaddie.app.measuring import Configuration
-from toolcaddie.app.measuring_process import Measurement
+from toolcaddie.app.measuring_process import Measurement, MeasurementOf
 from toolcaddie.app.settings import DeliverySettings, EmbeddingSettings, Learning, Settings
-from toolcaddie.core.catalog import Category
-from toolcaddie.core.tool import Tool
+
+C = TypeVar("C")
 
 
 class _Varied(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,54 +36,30 @@ class _Configuration(msgspec.Struct, frozen=True, kw_only=True):
     hints: Mapping[str, tuple[str, ...]]
 
 
-class _Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    configurations: tuple[_Configuration, ...]
-    tools: tuple[Tool, ...]
-    categories: tuple[Category, ...]
-    requests: bytes | None
-    tenant: str | None
-    most: int
-    runs: int
-    at: int
-    seconds: float
+_STORED = msgspec.json.Decoder(MeasurementOf[_Configuration])
 
 
 def stored_form(measurement: Measurement) -> bytes:
     """Returns a measurement as it is stored."""
-    form = _Measurement(
-        configurations=tuple(
-            _Configuration(name=each.name, settings=_varied(each.settings), hints=each.hints)
-            for each in measurement.configurations
-        ),
-        tools=measurement.tools,
-        categories=measurement.categories,
-        requests=measurement.requests,
-        tenant=measurement.tenant,
-        most=measurement.most,
-        runs=measurement.runs,
-        at=measurement.at,
-        seconds=measurement.seconds,
+    configurations = tuple(
+        _Configuration(name=each.name, settings=_varied(each.settings), hints=each.hints)
+        for each in measurement.configurations
     )
-    return msgspec.json.encode(form)
+    return msgspec.json.encode(_with(measurement, configurations))
 
 
 def measurement_of(stored: bytes, base: Settings) -> Measurement:
     """Returns a stored measurement. `base`: the settings of the server that measures."""
-    form = msgspec.json.decode(stored, type=_Measurement)
-    return Measurement(
-        configurations=tuple(
-            Configuration(name=each.name, settings=replace(base, **_fields(each.settings)), hints=each.hints)
-            for each in form.configurations
-        ),
-        tools=form.tools,
-        categories=form.categories,
-        requests=form.requests,
-        tenant=form.tenant,
-        most=form.most,
-        runs=form.runs,
-        at=form.at,
-        seconds=form.seconds,
+    measurement = _STORED.decode(stored)
+    configurations = tuple(
+        Configuration(name=each.name, settings=replace(base, **_fields(each.settings)), hints=each.hints)
+        for each in measurement.configurations
     )
+    return _with(measurement, configurations)
+
+
+def _with(measurement: MeasurementOf[Any], configurations: tuple[C, ...]) -> MeasurementOf[C]:
+    return replace(measurement, configurations=configurations)
 
 
 def _varied(settings: Settings) -> _Varied:

@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 import msgspec
 
@@ -41,14 +40,14 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from toolcaddie.app.measuring_process import main; main()"
 )
 
+C = TypeVar("C")
 Report = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """The requests and the configurations to measure."""
+class MeasurementOf(msgspec.Struct, Generic[C], frozen=True, kw_only=True):
+    """The requests and the configurations to measure. `C`: the form of a configuration; another one is stored."""
 
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[C, ...]
     tools: tuple[Tool, ...]
     categories: tuple[Category, ...]
     requests: bytes | None
@@ -63,6 +62,9 @@ class Measurement:
     """The number of places that count for the recall."""
     seconds: float = 1_800.0
     """Seconds after which it is ended."""
+
+
+Measurement = MeasurementOf[Configuration]
 
 
 def started() -> subprocess.Popen[bytes]:

@@ -17,6 +17,19 @@ CircuitState = Literal["closed", "open", "half-open"]
 """`closed`: requests are sent. `open`: they fail at once. `half-open`: one is sent, and its outcome decides."""
 
 
+class Circuit(Struct, frozen=True, kw_only=True):
+    """The circuit to one upstream at one moment."""
+
+    upstream: str
+    state: CircuitState
+    requests: int
+    """Requests in the window that ends now."""
+    failures: int
+    """Those of them that failed."""
+    seconds_to_trial: float
+    """Seconds until one request is sent as a trial; 0: the circuit is closed, or the next request is the trial."""
+
+
 class BreakerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The conditions under which the circuit to an upstream opens, and the time for which it does. Failures are refused
     connections, timeouts and statuses from 500; any other answer shows that the upstream works."""

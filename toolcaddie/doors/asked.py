@@ -37,7 +37,7 @@ def state_of(text: str) -> ApprovalStatus | None:
     return next((state for state in get_args(ApprovalStatus) if state == text), None)
 
 
-async def seen(approvals: JudgedApprovals, approval_id: str, person: Principal) -> Approval:
+async def visible_approval(approvals: JudgedApprovals, approval_id: str, person: Principal) -> Approval:
     """Returns a question that this person may see. Raises `RequestError` for any other."""
     approval = await approvals.get(person.tenant, approval_id)
     if approval is None or not approvals.may_see(approval, person):

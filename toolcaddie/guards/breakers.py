@@ -13,11 +13,11 @@ Without that, each request to a dead upstream takes as long as its timeout, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from toolcaddie.core.breakers import BreakerSettings, CircuitState
+from toolcaddie.core.breakers import BreakerSettings, Circuit, CircuitState
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -77,17 +77,25 @@ class Breaker:
         is_trial, self._untaken = self._untaken, False
         return Attempt(self, failures or _FAILURES, is_trial=is_trial)
 
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit as it is now."""
+        self._move_window()
+        return Circuit(
+            upstream=self.name,
+            state=self.state,
+            requests=self._now[0] + self._before[0],
+            failures=self._now[1] + self._before[1],
+            seconds_to_trial=0.0 if self.state == "closed" else max(0.0, self._trial_at - self._clock()),
+        )
+
     def _count(self, *, failed: bool, is_trial: bool) -> None:
         if is_trial:
             self._decide(failed=failed)
             return
         if self.state != "closed":
             return  # the answer to a request that was sent before the circuit opened
-        now = self._clock()
-        if now >= self._until:
-            half = self._settings.window / 2
-            self._before = self._now if now < self._until + half else [0, 0]
-            self._now, self._until = [0, 0], now + half
+        self._move_window()
         self._now[0] += 1
         if not failed:
             return
@@ -95,6 +103,14 @@ class Breaker:
         requests, failures = self._now[0] + self._before[0], self._now[1] + self._before[1]
         if requests >= self._settings.requests and failures >= self._settings.share * requests:
             self._open(requests=requests, failures=failures)
+
+    def _move_window(self) -> None:
+        """Begins another half of the window if the present one is over."""
+        now = self._clock()
+        if now >= self._until:
+            half = self._settings.window / 2
+            self._before = self._now if now < self._until + half else [0, 0]
+            self._now, self._until = [0, 0], now + half
 
     def _decide(self, *, failed: bool) -> None:
         """Takes the outcome of the trial."""
@@ -166,6 +182,6 @@ class Breakers:
         return self._all[name]
 
     @property
-    def not_closed(self) -> Mapping[str, CircuitState]:
-        """The circuits that are not closed."""
-        return {name: each.state for name, each in self._all.items() if each.state != "closed"}
+    def circuits(self) -> Sequence[Circuit]:
+        """The circuits of all upstreams, by name."""
+        return [self._all[name].circuit for name in sorted(self._all)]

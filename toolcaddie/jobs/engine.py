@@ -33,7 +33,7 @@ _VERSION = "1"
 """The same for all versions of Toolcaddie, so that each continues the work of all others."""
 _WORK = "work"
 _STARTS = 20
-"""How often a piece of work is begun, after crashes, until it is given up: it may be what crashes."""
+"""Number of times that a piece of work is begun, after crashes, until it is given up: it may be what crashes."""
 _POLL_SECONDS = 0.1
 _THREADS = 8
 _CONNECTIONS = 20

@@ -1,4 +1,4 @@
-"""Which processes do durable work, what each of them does, and what waits: read from the database, by any process.
+"""The processes that do durable work, what each of them does, and what waits: read from the database, by any process.
 
 Each process that opens the queue writes a document about itself, under the number of its lease. Whether it lives, the lease says.
 The pieces are those of DBOS's table.

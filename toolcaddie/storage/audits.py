@@ -17,7 +17,7 @@ from toolcaddie.storage.journal import record_of
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.seals import Gap, Sealer
 from toolcaddie.storage.tables import events, runs, trail_gaps
-from toolcaddie.storage.trail_pages import TrailPage, TrailQuery, conditions, read_page
+from toolcaddie.storage.trail_pages import TrailPage, TrailQuery, conditions, doers_of, read_page
 from toolcaddie.storage.verification import Anchor, Change, Verification, anchor, verify
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
@@ -52,7 +52,8 @@ class TrailRow(Struct, frozen=True, kw_only=True):
     id: int
     record: EventRecord
     principal: str | None
-    """The principal of the run; None: the run is in no list, as a part of it was pruned or removed."""
+    """The principal of the run, or the person who acted in the console; None: the run is in no list, as a part of it was pruned
+    or removed."""
     tenant: str | None
     link: bytes | None
     """The row's hash in the chain; None: it was written by a version without a chain."""
@@ -99,13 +100,30 @@ class Audits:
 
     async def rows(self, query: RowQuery | None = None) -> AsyncIterator[TrailRow]:
         """Yields the rows that a query describes, in the order of writing."""
-        statement = _select_rows(query or RowQuery())
+        query = query or RowQuery()
         last = 0
-        while page := await self._reader.all(statement, after=last):
+        while page := await self._reader.snapshot(partial(_read_rows, query=query, after=last)):
             for row in page:
-                link = None if row.link is None else bytes(row.link)
-                yield TrailRow(id=row.id, record=record_of(row), principal=row.principal, tenant=row.tenant, link=link)
+                if query.principal in (None, row.principal) and query.tenant in (None, row.tenant):
+                    yield row
             last = page[-1].id
+
+
+def _read_rows(connection: Connection, *, query: RowQuery, after: int) -> Sequence[TrailRow]:
+    """Returns the next rows of a query, and those of acts of other people among them."""
+    rows = connection.execute(_select_rows(query), {"after": after}).all()
+    doers = doers_of(connection, [row.run_id for row in rows])
+    return [
+        TrailRow(
+            id=row.id,
+            record=record_of(row),
+            principal=principal,
+            tenant=tenant,
+            link=None if row.link is None else bytes(row.link),
+        )
+        for row in rows
+        for principal, tenant in [doers.get(row.run_id, (row.principal, row.tenant))]
+    ]
 
 
 def _select_rows(query: RowQuery) -> Any:
@@ -116,7 +134,7 @@ def _select_rows(query: RowQuery) -> Any:
         .order_by(events.c.id)
         .limit(literal_column(str(_PAGE)))
     )
-    return statement.where(*conditions(query))
+    return statement.where(*conditions(query, takes_acts=True))
 
 
 def _rekey(

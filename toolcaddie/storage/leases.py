@@ -33,6 +33,7 @@ from toolcaddie.storage.tables import owners, runs
 from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 LEASE_SECONDS = 3.0
 """Default length of a lease in seconds."""
@@ -93,6 +94,8 @@ class _Sight:
     """An owner's beat at the last look, and the number of looks since the beat changed."""
 
     beat: int
+    since: float
+    """The moment at which this process first read this beat (steady)."""
     still: int = 0
 
 
@@ -181,6 +184,15 @@ class DatabaseLeases:
         """Returns the processes with a lease, the oldest first; at most 200."""
         return [Owner(**row._mapping) for row in await self._reader.all(_OWNERS)]
 
+    def ages(self) -> Mapping[int, float]:
+        """Returns the seconds since this process last saw each lease renewed, by number. Leases that it has not looked at yet
+        are missing."""
+        now = self._steady()
+        ages = {number: now - sight.since for number, sight in self._sights.items()}
+        if self._number is not None and self._durable:
+            ages[self._number] = now - self._beaten_at
+        return ages
+
     def check(self, connection: Connection) -> int:
         """Returns the number under which this process may write in this transaction.
 
@@ -255,9 +267,11 @@ class DatabaseLeases:
         dead = []
         for number, beat, seconds in beats:
             previous = self._sights.get(number)
-            still = 0 if previous is None or previous.beat != beat else previous.still + 1
-            sights[number] = _Sight(beat=beat, still=still)
-            if still >= max(LOOKS, seconds / self._interval):
+            if previous is None or previous.beat != beat:
+                sights[number] = _Sight(beat=beat, since=self._steady())
+            else:
+                sights[number] = replace(previous, still=previous.still + 1)
+            if sights[number].still >= max(LOOKS, seconds / self._interval):
                 dead.append((number, beat))
         self._sights = sights
         return dead

@@ -6,12 +6,12 @@ it has fewer rows than it could, and says where to go on. The rows of one run, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.journal import record_of
@@ -21,6 +21,7 @@ from toolcaddie.storage.tables import events, runs
 ACTS = "console_act"
 """Beginning of the kinds of rows about what people did in the console. Their run ids begin with `act_`."""
 
+_IS_ACT = and_(events.c.run_id >= "act_", events.c.run_id < "act`")
 _LOOKED_AT = 50_000
 """Largest number of rows that a page looks at."""
 _ACTS_AT_ONCE = 500
@@ -73,10 +74,13 @@ async def read_page(reader: Reader, query: TrailQuery) -> TrailPage:
     return await reader.snapshot(lambda connection: _page(connection, query))
 
 
-def conditions(query: Struct) -> Sequence[ColumnElement[bool]]:
-    """Returns the conditions of a filter of the trail, for a select of `events` joined with `runs`."""
-    values = msgspec.structs.asdict(query)
-    return [_CONDITIONS[name](value) for name, value in values.items() if name in _CONDITIONS and value is not None]
+def conditions(query: Struct, *, takes_acts: bool = False) -> Sequence[ColumnElement[bool]]:
+    """Returns the conditions of a filter of the trail, for a select of `events` joined with `runs`. `takes_acts`: True if rows
+    about acts in the console fit whoever did them. They belong to no run in `runs`, so the caller has to compare `doers_of`."""
+    values = {name: value for name, value in msgspec.structs.asdict(query).items() if value is not None}
+    of_rows = [_OF_ROWS[name](value) for name, value in values.items() if name in _OF_ROWS]
+    of_runs = [_OF_RUNS[name](value) for name, value in values.items() if name in _OF_RUNS]
+    return [*of_rows, or_(_IS_ACT, and_(*of_runs))] if takes_acts and of_runs else [*of_rows, *of_runs]
 
 
 def _kind_is(kind: str) -> ColumnElement[bool]:
@@ -85,11 +89,13 @@ def _kind_is(kind: str) -> ColumnElement[bool]:
     return events.c.kind == kind
 
 
-_CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
-    "run_id": lambda value: events.c.run_id == value,
+_OF_RUNS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
     "person": lambda value: runs.c.principal == value,
     "principal": lambda value: runs.c.principal == value,
     "tenant": lambda value: runs.c.tenant == value,
+}
+_OF_ROWS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
+    "run_id": lambda value: events.c.run_id == value,
     "since": lambda value: events.c.at >= value,
     "until": lambda value: events.c.at < value,
     "kind": _kind_is,
@@ -107,7 +113,7 @@ def _page(connection: Connection, query: TrailQuery) -> TrailPage:
         .limit(query.limit)
     )
     found = connection.execute(statement).all()
-    doers = _doers(connection, [row.run_id for row in found if row.run_id.startswith("act_")])
+    doers = doers_of(connection, [row.run_id for row in found])
     rows = []
     for row in found:
         person, tenant = doers.get(row.run_id, (row.principal, row.tenant))
@@ -122,7 +128,7 @@ def _acts(connection: Connection, query: TrailQuery) -> TrailPage:
     """Returns a page of what people did in the console. Who did it is in the first row of each act."""
     before = _last_id(connection, query) + 1
     rows: list[SeenRow] = []
-    own = (events.c.run_id >= "act_", events.c.run_id < "act`", _kind_is(query.kind or ""))
+    own = (_IS_ACT, _kind_is(query.kind or ""))
     # By a computed id, so that the rows of acts are found by the index of their run ids and not in the order of the trail.
     computed = events.c.id + 0
     ids = connection.execute(select(events.c.id).where(*own, computed < before).order_by(computed.desc())).scalars()
@@ -130,7 +136,7 @@ def _acts(connection: Connection, query: TrailQuery) -> TrailPage:
     ids.close()
     found = connection.execute(select(events).where(events.c.id.in_(looked_at)).order_by(events.c.id.desc())).all()
     records = [(row.id, record_of(row)) for row in found]
-    doers = _doers(connection, [record.run_id for _, record in records])
+    doers = doers_of(connection, [record.run_id for _, record in records])
     for row_id, record in records:
         person, tenant = doers.get(record.run_id, (None, None))
         row = SeenRow(id=row_id, record=record, person=person, tenant=tenant)
@@ -151,9 +157,12 @@ def _is_meant(row: SeenRow, query: TrailQuery) -> bool:
     )
 
 
-def _doers(connection: Connection, act_ids: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-    """Returns who did each act, and of which tenant."""
-    statement = select(events).where(events.c.run_id.in_(sorted(set(act_ids))), events.c.seq == 0)
+def doers_of(connection: Connection, run_ids: Iterable[str]) -> Mapping[str, tuple[Any, Any]]:
+    """Returns who did each act among these runs, and of which tenant."""
+    act_ids = sorted({run_id for run_id in run_ids if run_id.startswith("act_")})
+    if not act_ids:
+        return {}
+    statement = select(events).where(events.c.run_id.in_(act_ids), events.c.seq == 0)
     begun = [record_of(row) for row in connection.execute(statement)]
     return {each.run_id: (each.data.get("principal"), each.data.get("tenant")) for each in begun}
 

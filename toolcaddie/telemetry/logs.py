@@ -29,7 +29,6 @@ from toolcaddie.core.events import (
     MetaCalled,
     ModelAnswered,
     RequestClassified,
-    RunEvent,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -41,6 +40,7 @@ from toolcaddie.core.message import Attempt
 from toolcaddie.core.run import RunState
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.guards.known_secrets import KNOWN
+from toolcaddie.telemetry.receiving import ReceivingSink
 from toolcaddie.util.text import visible, visible_line
 
 _CAP = 200
@@ -216,7 +216,7 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-class StructlogSink:
+class StructlogSink(ReceivingSink):
     """Logs a line for each decision and a summary at the end of a run; at level debug also the steps between.
 
     `logger`: a structlog logger; None: the logger `toolcaddie.run`.
@@ -226,26 +226,27 @@ class StructlogSink:
         self._logger_override = logger
         self._bound: Any = None
         self._bound_config: Any = None
-        self._receivers: Mapping[type, Callable[[Any], None]] = {
-            RunStarted: self._started,
-            RequestClassified: self._classified,
-            ToolsSelected: self._selected,
-            ToolsDelivered: self._delivered,
-            ModelAnswered: self._answered,
-            MetaCalled: self._meta,
-            CallDecided: self._decided,
-            ApprovalClosed: self._approval,
-            ApprovalApplied: self._applied,
-            CallFinished: self._called,
-            CallUnknown: self._unknown,
-            CallSettled: self._settled,
-            LimitReached: self._limit,
-            ClaimsUnsupported: self._claims,
-            RunPaused: self._paused,
-            RunFinished: self._finished,
-            RunFailed: self._failed,
-        }
-        self.takes = frozenset(self._receivers)
+        super().__init__(
+            {
+                RunStarted: self._started,
+                RequestClassified: self._classified,
+                ToolsSelected: self._selected,
+                ToolsDelivered: self._delivered,
+                ModelAnswered: self._answered,
+                MetaCalled: self._meta,
+                CallDecided: self._decided,
+                ApprovalClosed: self._approval,
+                ApprovalApplied: self._applied,
+                CallFinished: self._called,
+                CallUnknown: self._unknown,
+                CallSettled: self._settled,
+                LimitReached: self._limit,
+                ClaimsUnsupported: self._claims,
+                RunPaused: self._paused,
+                RunFinished: self._finished,
+                RunFailed: self._failed,
+            }
+        )
 
     @property
     def _log(self) -> Any:
@@ -257,16 +258,6 @@ class StructlogSink:
         if configured is not self._bound_config:
             self._bound, self._bound_config = structlog.get_logger("toolcaddie.run").bind(), configured
         return self._bound
-
-    @property
-    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
-        """The function for each class of events; see `ports.EventSink`."""
-        return self._receivers
-
-    async def emit(self, event: RunEvent) -> None:
-        line = self._receivers.get(type(event))
-        if line is not None:
-            line(event)
 
     def _shows_steps(self) -> bool:
         """Returns True if steps are logged. This is checked before a line is built, because steps are rarely shown."""

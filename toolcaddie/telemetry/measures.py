@@ -4,9 +4,7 @@ tool calls, and numbers of tokens. `metrics` counts for Prometheus, which asks; 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from opentelemetry import metrics
 from opentelemetry.metrics import Histogram, MeterProvider
@@ -16,7 +14,6 @@ from toolcaddie.core.events import (
     CallFinished,
     ModelAnswered,
     ModelAsked,
-    RunEvent,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -25,28 +22,30 @@ from toolcaddie.core.events import (
 from toolcaddie.core.run import RunState
 from toolcaddie.parts import Parts
 from toolcaddie.telemetry.limits import MOST_RUNS, Labels
+from toolcaddie.telemetry.receiving import ReceivingSink
 from toolcaddie.util.bounded import Bounded
 
 Attributes = dict[str, str]
 
 
-class GenAIMetricsSink:
+class GenAIMetricsSink(ReceivingSink):
     """Records into `meter_provider`; None means OpenTelemetry's global one. A few words of each run are held until it ends."""
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         meter = metrics.get_meter("toolcaddie", meter_provider=meter_provider)
         self._runs = Bounded[str, _RunWords](MOST_RUNS)
         self._tools, self._models, self._bots = Labels(), Labels(), Labels()
-        self._receivers: Mapping[type, Callable[[Any], None]] = {
-            RunStarted: self._started,
-            ModelAsked: self._request,
-            ModelAnswered: self._answered,
-            CallFinished: self._called,
-            RunPaused: lambda event: self._ended(event.run_id, event.state),
-            RunFinished: lambda event: self._ended(event.run_id, event.result.state),
-            RunFailed: self._failed,
-        }
-        self.takes = frozenset(self._receivers)
+        super().__init__(
+            {
+                RunStarted: self._started,
+                ModelAsked: self._request,
+                ModelAnswered: self._answered,
+                CallFinished: self._called,
+                RunPaused: lambda event: self._ended(event.run_id, event.state),
+                RunFinished: lambda event: self._ended(event.run_id, event.result.state),
+                RunFailed: self._failed,
+            }
+        )
 
         def histogram(name: str, unit: str, description: str, buckets: tuple[float, ...]) -> Histogram:
             return meter.create_histogram(
@@ -65,16 +64,6 @@ class GenAIMetricsSink:
         self._agents = histogram(
             "gen_ai.invoke_agent.duration", "s", "The duration of a single agent invocation.", names.AGENT_BUCKETS
         )
-
-    @property
-    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
-        """The function for each class of events; see `ports.EventSink`."""
-        return self._receivers
-
-    async def emit(self, event: RunEvent) -> None:
-        record = self._receivers.get(type(event))
-        if record is not None:
-            record(event)
 
     def _started(self, event: RunStarted) -> None:
         bot = event.principal.bot

@@ -3,10 +3,9 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 
@@ -20,7 +19,6 @@ from toolcaddie.core.events import (
     ModelAnswered,
     ModelAsked,
     RequestClassified,
-    RunEvent,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -34,6 +32,7 @@ from toolcaddie.core.run import RunState
 from toolcaddie.core.usage import Usage
 from toolcaddie.parts import Parts
 from toolcaddie.telemetry.limits import MOST_CONVERSATIONS, MOST_RUNS, Labels
+from toolcaddie.telemetry.receiving import ReceivingSink
 from toolcaddie.util.bounded import Bounded
 
 # Upper bounds of the buckets of histograms.
@@ -48,7 +47,7 @@ _RESUMED = "resumed"
 """Label `preset` of a run whose start this sink has not seen, because the run started in another process or before a pause."""
 
 
-class PrometheusSink:
+class PrometheusSink(ReceivingSink):
     """Counts runs in `registry`. A few numbers of each run are held in memory until it ends."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
@@ -56,24 +55,25 @@ class PrometheusSink:
         self._expansions = Bounded[str, int](MOST_CONVERSATIONS)
         """Conversation -> its expansions so far."""
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
-        self._receivers: Mapping[type, Callable[[Any], None]] = {
-            RunStarted: self._started,
-            RequestClassified: self._classified,
-            ToolsSelected: self._selected,
-            ToolsDelivered: self._delivered,
-            ModelAnswered: self._answered,
-            ModelAsked: self._request,
-            MetaCalled: self._meta,
-            CallDecided: self._decided,
-            ApprovalClosed: self._approval,
-            CallFinished: self._called,
-            LimitReached: self._limit,
-            ClaimsUnsupported: self._claims,
-            RunPaused: lambda event: self._ended(event.run_id, "pending", event.state),
-            RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
-            RunFailed: self._failed,
-        }
-        self.takes = frozenset(self._receivers)
+        super().__init__(
+            {
+                RunStarted: self._started,
+                RequestClassified: self._classified,
+                ToolsSelected: self._selected,
+                ToolsDelivered: self._delivered,
+                ModelAnswered: self._answered,
+                ModelAsked: self._request,
+                MetaCalled: self._meta,
+                CallDecided: self._decided,
+                ApprovalClosed: self._approval,
+                CallFinished: self._called,
+                LimitReached: self._limit,
+                ClaimsUnsupported: self._claims,
+                RunPaused: lambda event: self._ended(event.run_id, "pending", event.state),
+                RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
+                RunFailed: self._failed,
+            }
+        )
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
             return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
@@ -140,16 +140,6 @@ class PrometheusSink:
         self._runs_of, self._run_seconds_of = cache(self.runs.labels), cache(self.run_seconds.labels)
         self._model_calls_of, self._model_seconds_of = cache(self.model_calls.labels), cache(self.model_seconds.labels)
         self._tokens_of = cache(self.tokens.labels)
-
-    @property
-    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
-        """The function for each class of events; see `ports.EventSink`."""
-        return self._receivers
-
-    async def emit(self, event: RunEvent) -> None:
-        measure = self._receivers.get(type(event))
-        if measure is not None:
-            measure(event)
 
     def _started(self, event: RunStarted) -> None:
         self._runs.put(event.run_id, _RunNumbers(preset=event.preset, conversation=event.conversation))

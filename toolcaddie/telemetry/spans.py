@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Tracer, TracerProvider
@@ -18,7 +16,6 @@ from toolcaddie.core.events import (
     MetaCalled,
     ModelAnswered,
     ModelAsked,
-    RunEvent,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -28,12 +25,13 @@ from toolcaddie.core.events import (
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.parts import Parts
 from toolcaddie.telemetry.limits import MOST_RUNS
+from toolcaddie.telemetry.receiving import ReceivingSink
 from toolcaddie.telemetry.run_span import RunSpan, add_attempts, mark_failed, send_along, token_attributes
 from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.tracing import set_trace_headers, trace_headers
 
 
-class OpenTelemetrySink:
+class OpenTelemetrySink(ReceivingSink):
     """Records a span for each run, and in it a span for each model call and tool call. No span has texts of people or models.
 
     `tracer_provider`: None means OpenTelemetry's global one. Without an OpenTelemetry SDK, and for runs that are not sampled, an
@@ -45,31 +43,22 @@ class OpenTelemetrySink:
         self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
         self._is_global = tracer_provider is None
         self._runs = Bounded[str, RunSpan](MOST_RUNS, on_eviction=RunSpan.end)
-        self._receivers: Mapping[type, Callable[[Any], None]] = {
-            RunStarted: self._started,
-            ToolsSelected: self._selected,
-            ModelAsked: self._request,
-            ModelAnswered: self._answered,
-            MetaCalled: self._meta,
-            CallIntended: self._intended,
-            CallFinished: self._called,
-            LimitReached: self._limit,
-            ClaimsUnsupported: self._claims,
-            RunPaused: lambda event: self._ended(event.run_id, "pending"),
-            RunFinished: self._finished,
-            RunFailed: self._failed,
-        }
-        self.takes = frozenset(self._receivers)
-
-    @property
-    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
-        """The function for each class of events; see `ports.EventSink`."""
-        return self._receivers
-
-    async def emit(self, event: RunEvent) -> None:
-        record = self._receivers.get(type(event))
-        if record is not None:
-            record(event)
+        super().__init__(
+            {
+                RunStarted: self._started,
+                ToolsSelected: self._selected,
+                ModelAsked: self._request,
+                ModelAnswered: self._answered,
+                MetaCalled: self._meta,
+                CallIntended: self._intended,
+                CallFinished: self._called,
+                LimitReached: self._limit,
+                ClaimsUnsupported: self._claims,
+                RunPaused: lambda event: self._ended(event.run_id, "pending"),
+                RunFinished: self._finished,
+                RunFailed: self._failed,
+            }
+        )
 
     def _started(self, event: RunStarted) -> None:
         if self._is_global and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):

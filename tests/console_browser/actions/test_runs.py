@@ -99,6 +99,16 @@ def test_a_new_run_appears_in_the_open_list_and_its_status_changes_without_a_rel
     expect(page.get_by_role("heading", level=1)).to_contain_text("slowly and in the open list")
 
 
+def test_a_run_that_arrives_in_the_open_list_has_its_tools_as_after_a_reload(people: Any) -> None:
+    page = people.opens("runs?text=call", who="vera")
+    people.server.ask('call look_up {"word": "arrives"}')
+    row = rows(page).filter(has_text="arrives")
+    expect(row.locator("[data-field=tools] code")).to_have_text(["look_up"])
+    live = row.locator("[data-field=tools]").inner_text()
+    page.reload()
+    assert rows(page).filter(has_text="arrives").locator("[data-field=tools]").inner_text() == live
+
+
 def test_a_reader_in_the_middle_of_the_list_is_told_of_new_runs_and_shown_them_on_demand(people: Any) -> None:
     page = people.opens("runs?text=note", who="vera")
     people.server.ask("note the first")

@@ -16,6 +16,7 @@ from toolcaddie.app.settings.model import Upstream
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.console.complete import console_of
 from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.testing import ScriptedUpstream
 from toolcaddie.util.replacing import replace
 
@@ -27,7 +28,7 @@ NOBODY = Principal(id="nina")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What a test talks to, and what it looks at afterwards."""
+    """Server that a test talks to, with the parts that it looks at afterwards."""
 
     url: str
     parts: Assembled
@@ -52,9 +53,12 @@ async def console(
     if upstream is not None:
         made = replace(made, model="gpt-test", upstream=Upstream(url=upstream.base_url))
     async with assembled(made) as parts:
-        whole = console_of(parts, None)
+        traffic = Traffic(
+            made.traffic, bounds=made.bounds, registry=parts.registry, stopping=lambda: parts.runtime.stopping
+        )
+        whole = console_of(parts, None, traffic)
         assert whole is not None
-        app = create_app(parts, mounts=dict.fromkeys(whole.paths, whole))
+        app = create_app(parts, mounts=dict.fromkeys(whole.paths, whole), traffic=traffic)
         async with served(app) as url:
             try:
                 yield Server(url=url, parts=parts)

@@ -85,6 +85,22 @@ async def test_a_viewer_of_a_tenant_sees_and_exports_only_its_rows(tmp_path: Pat
         assert (await vic.opens(f"{AUDIT}/check")).status == 403
 
 
+async def test_an_export_has_what_people_of_the_tenant_did_in_the_console_and_nothing_of_others(tmp_path: Path) -> None:
+    async with console(tmp_path) as server, browser(server) as ada, browser(server) as olga:
+        await ada.signs_in(ADMIN, then="/console/keys")
+        await ada.sends(await ada.opens("/console/keys"), "add", name="laptop")
+        page = await olga.signs_in(Principal(id="olga", role="operator", tenant="acme"), then="/console/playground")
+        await olga.sends(page, "begin", message="which classes are there?")
+        export = await olga.opens(f"{AUDIT}/export")
+        lines = [json.loads(line) for line in export.html.splitlines()]
+        assert {line["kind"] for line in lines} >= {"console_act", "console_act_ended"}
+        assert {(line["principal"], line["tenant"]) for line in lines} == {("olga", "acme")}
+        export = await ada.opens(f"{AUDIT}/export?kind=console_act*&person=ada")
+        assert {json.loads(line)["principal"] for line in export.html.splitlines()} == {"ada"}
+        assert "/console/keys/add" in export.html
+        assert (await ada.opens(f"{AUDIT}/export?kind=console_act*&person=nobody")).html == ""
+
+
 async def test_the_trail_is_downloaded_as_lines_of_json_and_as_ocsf_events(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as ada:
         [run_id] = await runs(server, Principal(id="ann"))

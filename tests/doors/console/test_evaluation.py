@@ -33,7 +33,7 @@ REQUESTS = "\n".join(
 
 
 def check_page(page: Page) -> None:
-    """What holds for every page: hostile text is text, fields have labels, and there is one heading."""
+    """Checks what holds for every page: hostile text is text, fields have labels, and there is one heading."""
     assert page.status == 200, page.text
     assert not page.tree.css("main script, img[onerror], [style], style")
     assert "\u202e" not in page.html

@@ -48,6 +48,23 @@ async def test_a_revoked_key_stays_in_the_list_and_opens_nothing(tmp_path: Path)
         assert await server.parts.keys.check(secret) is None
 
 
+async def test_a_wrong_limit_shows_the_form_again_with_the_reason_at_its_field(tmp_path: Path) -> None:
+    async with console(tmp_path) as server, browser(server) as ada:
+        await ada.signs_in(ADMIN, then=KEYS)
+        [key] = await server.parts.keys.list()
+        page = await ada.opens(f"{KEYS}/{key.id}")
+        page = await ada.sends(page, "limit", dollars_per_day="2.5", tokens_per_day="many")
+        assert page.status == 400
+        values = {each.attributes["name"]: each.attributes.get("value") for each in page.tree.css("main input[id]")}
+        assert (values["dollars_per_day"], values["tokens_per_day"]) == ("2.5", "many")
+        (wrong,) = page.tree.css("[aria-invalid]")
+        assert wrong.attributes["name"] == "tokens_per_day"
+        assert "write a number" in page.tree.css_first(f"#{wrong.attributes['aria-describedby']}").text()
+        assert not (await server.parts.keys.list())[0].limits
+        page = await ada.sends(page, "limit", dollars_per_day="2.5", tokens_per_day="100")
+        assert "2.5 dollars per day" in page.text
+
+
 async def test_an_admin_does_not_revoke_the_key_of_the_own_session(tmp_path: Path) -> None:
     async with console(tmp_path) as server, browser(server) as ada:
         await ada.signs_in(ADMIN, then=KEYS)

@@ -1,4 +1,4 @@
-"""What people may do in the console follows from the role of their key, and what they do is in the trail."""
+"""People's permissions in the console follow from the roles of their keys, and their acts are in the trail."""
 
 from __future__ import annotations
 

@@ -91,6 +91,20 @@ async def test_a_stream_has_only_what_its_page_would_show(tmp_path: Path) -> Non
         assert {run["run_id"]: run["joins"] for run in data["runs"]} == {"ended": False, "waits": True}
 
 
+async def test_a_stream_names_the_tools_of_a_run_as_its_page_does(tmp_path: Path) -> None:
+    async with console(tmp_path) as server, aiohttp.ClientSession(base_url=server.url) as web:
+        headers = await headers_of(server)
+        started(server, "run_a")
+        calls = [
+            ("call_finished", {"id": name, "name": name, "error": None}) for name in ("a", "b", "c", "d", "e", "f")
+        ]
+        append(server, "run_a", *calls, seq=2)
+        async with web.get(f"{RUNS}/live?after=0", headers=headers) as answer:
+            data, _ = await asyncio.wait_for(anext(events_of(answer)), 20)
+        (run,) = data["runs"]
+        assert (run["tools"], run["more_tools"]) == (["a", "b", "c", "d"], 2)
+
+
 async def test_a_stream_is_for_those_who_may_see_the_list(tmp_path: Path) -> None:
     async with console(tmp_path) as server, aiohttp.ClientSession(base_url=server.url) as web:
         nobody = {"authorization": f"Bearer {await server.key(NOBODY)}", "accept": "application/json"}

@@ -183,6 +183,27 @@ async def test_another_name_or_scope_must_be_approved_again(tmp_path: Path, form
         assert (await server.service.show("default", tool.id)).tool.status == "approved"
 
 
+@pytest.mark.parametrize(
+    ("form", "field", "wrong", "reason"),
+    [("rename", "name", "two words", "two words"), ("scope", "scope", "", "the id of one bot")],
+)
+async def test_a_wrong_name_or_scope_shows_the_form_again_with_the_reason_at_its_field(
+    tmp_path: Path, form: str, field: str, wrong: str, reason: str
+) -> None:
+    async with reviewing(tmp_path) as server, browser(server) as boss:
+        tool = await written(server.service)
+        page = await boss.signs_in(BOSS, then=f"{HOME}/{tool.id}")
+        page = await boss.sends(page, form, **{field: wrong})
+        assert page.status == 400
+        shown = page.tree.css_first(f"input[name={field}]")
+        assert shown.attributes["value"] == wrong
+        assert shown.attributes["aria-invalid"] == "true"
+        assert reason in page.tree.css_first(f"#{shown.attributes['aria-describedby']}").text()
+        assert len(page.tree.css("[role=alert]")) == 1
+        page = await boss.sends(page, form, **{field: "other"})
+        assert "Changed. It waits for an approval now." in page.text
+
+
 async def test_a_source_that_is_never_accepted_has_no_form_to_approve_it(tmp_path: Path) -> None:
     async with reviewing(tmp_path) as server, browser(server) as boss:
         tool = await written(server.service)

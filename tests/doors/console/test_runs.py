@@ -162,6 +162,10 @@ async def test_an_operator_says_what_became_of_a_call_whose_outcome_is_unknown(t
         end = ("run_failed", {"status": "failed", "error": "gone", "kind": "Lost"})
         append(server, "run_a", ("call_intended", one), ("call_unknown", {**one, "reason": "killed"}), end, seq=2)
         page = await otto.signs_in(OPERATOR, then=f"{RUNS}/run_a")
+        page = await otto.sends(page, "settle", reason="on the statement")
+        assert page.status == 400
+        assert "Nothing was changed: say whether the call took effect" in page.text
+        assert page.tree.css_first("input[name=reason]").attributes["value"] == "on the statement"
         page = await otto.sends(page, "settle", outcome="done", reason="on the statement")
         assert (page.status, page.path) == (200, f"{RUNS}/run_a")
         assert "It is recorded what became of the call." in page.text

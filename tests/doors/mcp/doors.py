@@ -36,7 +36,7 @@ from toolcaddie.storage.database import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """What a test talks to, and what it looks at afterwards."""
+    """Door that a test talks to, with the parts that it looks at afterwards."""
 
     url: str
     database: Database

@@ -1,4 +1,4 @@
-"""What MCP clients have read: the result of an untrusted tool is remembered for the later calls of the same client."""
+"""Taint of MCP clients: the result of an untrusted tool is remembered for the later calls of the same client."""
 
 from __future__ import annotations
 

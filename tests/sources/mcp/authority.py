@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -72,12 +71,6 @@ class Authority:
         self.tokens[f"access-{number}"] = AccessToken(token=f"access-{number}", client_id=client, scopes=[])
         self.refreshes[f"refresh-{number}"] = RefreshToken(token=f"refresh-{number}", client_id=client, scopes=[])
         return OAuthToken(access_token=f"access-{number}", refresh_token=f"refresh-{number}", expires_in=3600)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 async def visit(url: str) -> None:

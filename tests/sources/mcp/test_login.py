@@ -12,7 +12,8 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
 from pydantic import AnyHttpUrl
 
-from tests.sources.mcp.authority import Authority, free_port, visit
+from tests.free_port import free_port
+from tests.sources.mcp.authority import Authority, visit
 from tests.sources.mcp.upstream import serving
 from tests.sources.mcp.using import context
 from toolcaddie.core.control import Principal

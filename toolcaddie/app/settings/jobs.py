@@ -17,7 +17,7 @@ from toolcaddie.core.numbers import Positive
 
 
 class JobSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When jobs run, and how many there may be."""
+    """Rules for the times of jobs, and limits on their number."""
 
     zone: str | None = None
     """The zone (IANA name) of times that name none; None: the zone of the machine."""

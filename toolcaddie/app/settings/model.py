@@ -107,8 +107,8 @@ class MCPSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The time for which the result of an untrusted tool counts for later calls of clients without a session, and for new
     sessions of the same principal."""
     approve: Literal["inbox", "client"] = "inbox"
-    """Who is asked about a call that a person must approve. `inbox`: the approvers. `client`: the person at the MCP client, if
-    the client can ask one and the policy lets that person approve; otherwise the inbox."""
+    """The people who are asked about a call that must be approved. `inbox`: the approvers. `client`: the person at the MCP
+    client, if the client can ask one and the policy lets that person approve; otherwise the inbox."""
     origins: tuple[str, ...] = ()
     """Origins of web pages (`https://host`) that may use the door with an API key."""
     offers: Annotated[str, Meta(pattern=r"^python:")] | None = None

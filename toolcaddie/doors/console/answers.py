@@ -1,4 +1,4 @@
-"""What a page of the console returns: a status, a body, and the headers that every answer has."""
+"""Answers of the console's pages: a status, a body, and the headers that every answer has."""
 
 from __future__ import annotations
 

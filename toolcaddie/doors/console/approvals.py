@@ -11,7 +11,7 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.doors.asked import LONGEST_REASON, STATES, by_run, question_json, seen, state_of
+from toolcaddie.doors.asked import LONGEST_REASON, STATES, by_run, question_json, state_of, visible_approval
 from toolcaddie.doors.console.answers import Answer, redirect
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
@@ -77,7 +77,7 @@ class _Approvals:
         )
 
     async def _show(self, visit: Visit) -> Answer:
-        approval = await seen(self._approvals, visit.part, visit.person)
+        approval = await visible_approval(self._approvals, visit.part, visit.person)
         earlier = await self._earlier(approval, visit.person)
         objection = self._objection(approval, visit.person) if approval.status == "open" else ""
         data = {
@@ -102,7 +102,7 @@ class _Approvals:
 
     async def _answer(self, visit: Visit) -> Answer:
         approved = _verdict(visit.form)
-        approval = await seen(self._approvals, visit.part, visit.person)
+        approval = await visible_approval(self._approvals, visit.part, visit.person)
         await self._approvals.answer(
             visit.person.tenant, approval.id, approved=approved, by=visit.person, reason=_reason(visit.form)
         )
@@ -114,7 +114,7 @@ class _Approvals:
         if not chosen:
             raise RequestError("no question is chosen; mark the boxes of those that you answer", param="answer")
         for each in chosen:
-            await seen(self._approvals, each, visit.person)
+            await visible_approval(self._approvals, each, visit.person)
         outcomes = await self._approvals.answer_all(
             visit.person.tenant, dict.fromkeys(chosen, approved), by=visit.person, reason=_reason(visit.form)
         )

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.doors.console.answers import Answer, redirect
+from toolcaddie.doors.console.forms import FieldProblem, problem_at
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.sections import PageRoute, Section
@@ -27,7 +28,7 @@ _DONE = {
     "changed": "Changed. It waits for an approval now.",
     "deleted": "The tool was deleted.",
 }
-"""What a page says after a decision, by the word in its address."""
+"""Sentences that a page shows after a decision, by the word in its address."""
 
 
 def authored_section(reviews: Reviews) -> Section:
@@ -77,7 +78,8 @@ class _AuthoredTools:
             done=_DONE.get(visit.request.query.get("done", ""), ""),
         )
 
-    async def _show(self, visit: Visit) -> Answer:
+    async def _show(self, visit: Visit, *, problem: FieldProblem | None = None) -> Answer:
+        """Returns the page of a tool. `problem`: the reason why a form that was sent has changed nothing."""
         review = await self._reviews.show(visit.person, visit.part)
         tool = review.tool
         return self._renderer.page(
@@ -91,6 +93,9 @@ class _AuthoredTools:
             schema=canonical_json(tool.definition.parameters).decode(),
             diff=diff_lines(review.diff),
             refused=_never_accepted(review),
+            status=400 if problem else 200,
+            problem=problem,
+            form_values=visit.form if problem else {},
             is_keyless=visit.session is not None and not visit.session.key_id,
             longest_note=LONGEST_NOTE,
             path=_path_of(tool),
@@ -116,11 +121,18 @@ class _AuthoredTools:
         return _done(await self._reviews.rollback(visit.person, visit.part, int(number), note=_note(visit)), "back")
 
     async def _rename(self, visit: Visit) -> Answer:
-        return _done(await self._reviews.rename(visit.person, visit.part, visit.form.get("name", "")), "changed")
+        try:
+            tool = await self._reviews.rename(visit.person, visit.part, visit.form.get("name", ""))
+        except RequestError as error:
+            return await self._show(visit, problem=problem_at(visit, error, ["name"]))
+        return _done(tool, "changed")
 
     async def _change_scope(self, visit: Visit) -> Answer:
-        scope = visit.form.get("scope", "")
-        return _done(await self._reviews.change_scope(visit.person, visit.part, scope), "changed")
+        try:
+            tool = await self._reviews.change_scope(visit.person, visit.part, visit.form.get("scope", ""))
+        except RequestError as error:
+            return await self._show(visit, problem=problem_at(visit, error, ["scope"]))
+        return _done(tool, "changed")
 
     async def _delete(self, visit: Visit) -> Answer:
         await self._reviews.delete(visit.person, visit.part)

@@ -24,17 +24,19 @@ from toolcaddie.doors.console.policy import policy_section
 from toolcaddie.doors.console.runs.section import RunsParts, runs_section
 from toolcaddie.doors.console.sections import Section
 from toolcaddie.doors.console.sources import sources_section
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.doors.reviewing import Reviews
 from toolcaddie.runtime.settling import Settling
 from toolcaddie.storage.runs import StoredRuns
 
 
-def console_of(parts: Assembled, reviews: Reviews | None) -> Console | None:
-    """Returns the console; None: the settings turn it off. `reviews`: None if bots may write no tools."""
+def console_of(parts: Assembled, reviews: Reviews | None, traffic: Traffic | None = None) -> Console | None:
+    """Returns the console; None: the settings turn it off. `reviews`: None if bots may write no tools. `traffic` admits the
+    requests of this process; None: nothing does."""
     if not parts.settings.console.enabled:
         return None
     return Console(
-        tuple(_sections(parts, reviews)),
+        tuple(_sections(parts, reviews, traffic)),
         parts.documents,
         parts.keys,
         parts.event_log,
@@ -43,7 +45,7 @@ def console_of(parts: Assembled, reviews: Reviews | None) -> Console | None:
     )
 
 
-def _sections(parts: Assembled, reviews: Reviews | None) -> Iterator[Section]:
+def _sections(parts: Assembled, reviews: Reviews | None, traffic: Traffic | None) -> Iterator[Section]:
     yield overview_section(parts)
     yield runs_section(_runs_parts(parts))
     yield approvals_section(parts.runtime.approvals)
@@ -60,7 +62,7 @@ def _sections(parts: Assembled, reviews: Reviews | None) -> Iterator[Section]:
     yield sources_section(parts)
     yield keys_section(_key_parts(parts))
     yield audit_section(parts.database.audits)
-    yield health_section(parts)
+    yield health_section(parts, traffic)
 
 
 def _runs_parts(parts: Assembled) -> RunsParts:

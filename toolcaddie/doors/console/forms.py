@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
 
 from toolcaddie.core.errors import RequestError
-from toolcaddie.doors.console.requests import Receive, Request, fields_of
+from toolcaddie.doors.console.requests import Receive, Request, Visit, fields_of
 from toolcaddie.guards.aside import aside
 
 TOKEN = "token"
@@ -24,6 +25,22 @@ TOKEN = "token"
 LONGEST_FORM = 64 * 1024
 """The largest number of bytes of most forms."""
 _TYPE = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldProblem:
+    """The reason why a form did nothing. The page shows the form again, with the reason at one of its fields."""
+
+    field: str
+    text: str
+
+
+def problem_at(visit: Visit, error: RequestError, fields: Collection[str]) -> FieldProblem:
+    """Returns what a page shows about a form that was sent. Raises the error itself for a program, and if it is about none of the
+    `fields` of the form."""
+    if visit.request.wants_json or error.param is None or error.param not in fields:
+        raise error
+    return FieldProblem(field=error.param, text=str(error))
 
 
 def new_number() -> str:

@@ -16,6 +16,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.key_limits import BILLION, LIMIT_NAMES, KeyLimits
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.console.answers import Answer, redirect
+from toolcaddie.doors.console.forms import FieldProblem, problem_at
 from toolcaddie.doors.console.levels import Levels
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
@@ -101,7 +102,8 @@ class _Keys:
             done=_DONE.get(visit.request.query.get("done", ""), ""),
         )
 
-    async def _show(self, visit: Visit) -> Answer:
+    async def _show(self, visit: Visit, *, problem: FieldProblem | None = None) -> Answer:
+        """Returns the page of a key. `problem`: the reason why a form that was sent has changed nothing."""
         key = await self._key(visit.part)
         first, last = last_days(_DAYS)
         usage = await self._parts.meter.usage(first=first, last=last, key_id=key.id)
@@ -110,7 +112,9 @@ class _Keys:
             visit,
             {"key": self._shown(key), "usage": usage, "days": _DAYS},
             rows=[(row, dollars_text(row)) for row in reversed(usage)],
-            own={name: _limit_field(key, name) for name in LIMIT_NAMES},
+            own={name: _limit_field(key, name) for name in LIMIT_NAMES} | (_sent_limits(visit) if problem else {}),
+            status=400 if problem else 200,
+            problem=problem,
             is_in_use=_is_own(visit, key),
             path=PATH,
             done=_DONE.get(visit.request.query.get("done", ""), ""),
@@ -146,8 +150,11 @@ class _Keys:
 
     async def _limit(self, visit: Visit) -> Answer:
         key = await self._key(visit.part)
-        form = {name: value.strip() for name, value in visit.form.items()}
-        await self._parts.keys.limit(key.id, changed_limits(key.limits, _limits_in(form)))
+        try:
+            limits = changed_limits(key.limits, _limits_in(_sent_limits(visit)))
+        except RequestError as error:
+            return await self._show(visit, problem=problem_at(visit, error, LIMIT_NAMES))
+        await self._parts.keys.limit(key.id, limits)
         return redirect(f"{_path_of(key)}?done=limited")
 
     async def _revoke(self, visit: Visit) -> Answer:
@@ -191,6 +198,11 @@ def _total(figure: KeyFigure) -> _Total:
         tokens=figure.input_tokens + figure.output_tokens,
         dollars=figure.money / BILLION,
     )
+
+
+def _sent_limits(visit: Visit) -> dict[str, str]:
+    """Returns the fields of limits of the form that was sent."""
+    return {name: visit.form[name].strip() for name in LIMIT_NAMES if name in visit.form}
 
 
 def _limits_in(form: Mapping[str, str]) -> Mapping[str, object]:

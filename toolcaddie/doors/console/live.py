@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -38,12 +38,22 @@ _MOST_PENDING = 10_000
 _AT_ONCE = 250
 """Largest number of runs in one event."""
 _MESSAGE = 160
+MOST_TOOLS = 4
+"""Largest number of tools of a run that a list names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A run that has changed, and the names of the tools that it has called."""
+
+    run: RunSummary
+    tools: Sequence[str]
 
 
 @dataclass(slots=True, eq=False)
 class _Watcher:
     takes: Callable[[RunSummary], bool]
-    pending: dict[str, RunSummary] = field(default_factory=dict)
+    pending: dict[str, _Change] = field(default_factory=dict)
     """The last state of each run that changed and was not sent yet."""
     last: int = 0
     """The place in the trail up to which `pending` has everything."""
@@ -51,14 +61,18 @@ class _Watcher:
     """True: it missed too much."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, runs: Sequence[RunSummary], last: int) -> None:
-        self.pending.update((run.run_id, run) for run in runs if self.takes(run))
+    def tell(self, changes: Sequence[_Change], last: int) -> None:
+        self.pending.update(self.wanted(changes))
         self.last = max(self.last, last)
         if len(self.pending) > _MOST_PENDING:
             self.pending.clear()
             self.is_lost = True
         if self.pending or self.is_lost:
             self.wake.set()
+
+    def wanted(self, changes: Sequence[_Change]) -> Mapping[str, _Change]:
+        """Returns the changes that it takes, by run."""
+        return {change.run.run_id: change for change in changes if self.takes(change.run)}
 
 
 class LiveRuns:
@@ -91,13 +105,13 @@ class LiveRuns:
                 if watcher.is_lost:
                     yield _event({"reload": True}, watcher.last)
                     return
-                runs, watcher.pending, last = list(watcher.pending.values()), {}, watcher.last
+                changes, watcher.pending, last = list(watcher.pending.values()), {}, watcher.last
                 watcher.wake.clear()
-                for start in range(0, len(runs), _AT_ONCE):
-                    batch = [_row(run, joins=joins(run)) for run in runs[start : start + _AT_ONCE]]
+                for start in range(0, len(changes), _AT_ONCE):
+                    batch = [_row(each, joins=joins(each.run)) for each in changes[start : start + _AT_ONCE]]
                     # A browser that comes back names the last id. Only the last batch is everything up to that place.
-                    yield _event({"runs": batch}, last if start + _AT_ONCE >= len(runs) else None)
-                if not runs:
+                    yield _event({"runs": batch}, last if start + _AT_ONCE >= len(changes) else None)
+                if not changes:
                     yield b""
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(watcher.wake.wait(), _HEARTBEAT)
@@ -121,7 +135,7 @@ class LiveRuns:
             if news.last == place:
                 return
             # What the task has told meanwhile is newer.
-            watcher.pending = {**{run.run_id: run for run in news.runs if watcher.takes(run)}, **watcher.pending}
+            watcher.pending = {**watcher.wanted(await self._changes(news.runs)), **watcher.pending}
             place = news.last
         watcher.last = max(watcher.last, place)
 
@@ -148,12 +162,18 @@ class LiveRuns:
         while not is_whole:
             news = await self._lists.news(self._last, limit=_ROWS)
             self._last, is_whole = news.last, news.is_whole
+            changes = await self._changes(news.runs)
             for watcher in self._watchers:
-                watcher.tell(news.runs, news.last)
+                watcher.tell(changes, news.last)
+
+    async def _changes(self, runs: Sequence[RunSummary]) -> Sequence[_Change]:
+        tools = await self._lists.tools([run.run_id for run in runs]) if runs else {}
+        return [_Change(run, tools.get(run.run_id, ())) for run in runs]
 
 
-def _row(run: RunSummary, *, joins: bool) -> dict[str, object]:
+def _row(change: _Change, *, joins: bool) -> dict[str, object]:
     """Returns what a list shows of a run. Characters that nobody sees are spelled out, as on pages."""
+    run, tools = change.run, change.tools
     return {
         "run_id": run.run_id,
         "started": run.started,
@@ -162,6 +182,8 @@ def _row(run: RunSummary, *, joins: bool) -> dict[str, object]:
         "bot": visible_line(run.bot or ""),
         "tenant": visible_line(run.tenant),
         "message": visible_line(shortened(run.message, _MESSAGE)),
+        "tools": [visible_line(name) for name in tools[:MOST_TOOLS]],
+        "more_tools": max(0, len(tools) - MOST_TOOLS),
         "calls": run.calls,
         "rounds": run.rounds,
         "seconds": run.seconds,

@@ -24,7 +24,7 @@ _LONGEST_QUERY = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a browser sent, without its body."""
+    """A request of a browser, without its body."""
 
     method: str
     path: str
@@ -89,7 +89,7 @@ class Visit:
 
     request: Request
     token: str
-    """What every form of the page must contain, so that no other site can send it. Empty: no form is accepted."""
+    """Text that every form of the page must contain, so that no other site can send it. Empty: no form is accepted."""
     session: Session | None = None
     """None: nobody has signed in. Only public pages are asked then."""
     part: str = ""

@@ -29,7 +29,7 @@ from toolcaddie.doors.gateway.deferred_pages import DeferredPages
 from toolcaddie.doors.gateway.deferring import Deferring, ServerQueue
 from toolcaddie.doors.gateway.deferring_handler import DeferringHandler
 from toolcaddie.doors.gateway.essential import checked_pins
-from toolcaddie.doors.gateway.handler import ModelHandler, Serving
+from toolcaddie.doors.gateway.handler import ModelHandler
 from toolcaddie.doors.gateway.hidden import HiddenParts
 from toolcaddie.doors.gateway.idempotency import Once
 from toolcaddie.doors.gateway.json_pages import JsonPages
@@ -41,6 +41,7 @@ from toolcaddie.doors.gateway.problems import problem_of
 from toolcaddie.doors.gateway.response_pages import ResponsePages
 from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import App, Route, Router
+from toolcaddie.doors.gateway.serving import Serving
 from toolcaddie.doors.gateway.stored import StoredResponses
 from toolcaddie.doors.gateway.traffic import Traffic, WaitsSink
 from toolcaddie.doors.gateway.untrusted import UntrustedNames

@@ -17,7 +17,7 @@ from toolcaddie.core.approval import Approval
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.asked import LONGEST_REASON, STATUSES, by_run, question_json, seen, state_of
+from toolcaddie.doors.asked import LONGEST_REASON, STATUSES, by_run, question_json, state_of, visible_approval
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.json_pages import JsonPages, answer_json
 from toolcaddie.doors.gateway.listing import query_of
@@ -73,7 +73,7 @@ class ApprovalPages:
         await answer_json(exchange, {"object": "list", "data": _groups(approvals)})
 
     async def _show(self, exchange: Exchange, caller: Caller) -> None:
-        approval = await seen(self._approvals, exchange.part, self._pages.person(caller))
+        approval = await visible_approval(self._approvals, exchange.part, self._pages.person(caller))
         await answer_json(exchange, question_json(approval))
 
     async def _answer(self, exchange: Exchange, caller: Caller) -> None:
@@ -81,7 +81,7 @@ class ApprovalPages:
         if body is None:
             return
         person = self._pages.person(caller)
-        await seen(self._approvals, exchange.part, person)
+        await visible_approval(self._approvals, exchange.part, person)
         answered = await self._approvals.answer(
             person.tenant, exchange.part, approved=body.approved, by=person, reason=body.reason
         )
@@ -93,7 +93,7 @@ class ApprovalPages:
             return
         person = self._pages.person(caller)
         for approval_id in body.answers:
-            await seen(self._approvals, approval_id, person)
+            await visible_approval(self._approvals, approval_id, person)
         outcomes = await self._approvals.answer_all(person.tenant, body.answers, by=person, reason=body.reason)
         await answer_json(exchange, {"object": "list", "data": [_outcome(outcome) for outcome in outcomes]})
 

@@ -18,9 +18,10 @@ from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.doors.gateway.background import BackgroundResponses
 from toolcaddie.doors.gateway.deferring import Deferring
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.handler import ModelHandler, Serving
+from toolcaddie.doors.gateway.handler import ModelHandler
 from toolcaddie.doors.gateway.responses import ResponsesHandler
 from toolcaddie.doors.gateway.router import Caller
+from toolcaddie.doors.gateway.serving import Serving
 from toolcaddie.doors.gateway.stored import StoredResponses
 from toolcaddie.doors.gateway.tool_lists import ClientTools
 from toolcaddie.ports.wires import DoorWire
@@ -55,7 +56,7 @@ class Counting(ModelHandler):
         principal: Principal,
         headers: Mapping[str, str],
     ) -> None:
-        request, _ = await self._run_request(
+        request, _ = await self._run_requests.of(
             exchange,
             door_request,
             tools,

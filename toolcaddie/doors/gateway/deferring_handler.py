@@ -19,10 +19,11 @@ from toolcaddie.doors.gateway.deferred import Charge, Deferred, deferred_of, pre
 from toolcaddie.doors.gateway.deferred_pages import answer_accepted
 from toolcaddie.doors.gateway.deferring import Deferring
 from toolcaddie.doors.gateway.exchange import Exchange, Send
-from toolcaddie.doors.gateway.handler import ANSWER_ID, Admitted, ModelHandler, Serving
+from toolcaddie.doors.gateway.handler import ANSWER_ID, ModelHandler
 from toolcaddie.doors.gateway.hidden import Restored
 from toolcaddie.doors.gateway.idempotency import Run
 from toolcaddie.doors.gateway.limiting import ACCOUNT, Account, charged
+from toolcaddie.doors.gateway.serving import Admitted, Serving
 from toolcaddie.doors.gateway.stored import owner_of
 from toolcaddie.doors.gateway.tool_lists import ClientTools
 from toolcaddie.guards.aside import aside
@@ -164,7 +165,7 @@ class DeferringHandler(ModelHandler):
         *,
         run_id: str,
     ) -> tuple[RunRequest, Restored]:
-        run_request, restored = await self._run_request(
+        run_request, restored = await self._run_requests.of(
             exchange,
             door_request,
             tools,

@@ -11,14 +11,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 import msgspec
-from prometheus_client import Counter
 
-from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
 from toolcaddie.core.events import (
@@ -31,78 +29,34 @@ from toolcaddie.core.events import (
     ToolsSelected,
 )
 from toolcaddie.core.message import ModelReply
-from toolcaddie.core.run import RunRequest, RunResult, Transcript
+from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
 from toolcaddie.doors.gateway.access import key_headers
 from toolcaddie.doors.gateway.aliases import with_model
 from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
-from toolcaddie.doors.gateway.bodies import Bodies, Share
-from toolcaddie.doors.gateway.bots import PREFIX, BotModels, without_model
-from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
+from toolcaddie.doors.gateway.bodies import Share
+from toolcaddie.doors.gateway.bots import PREFIX, without_model
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
-from toolcaddie.doors.gateway.idempotency import HEADER, Once, Run, has_intended_call, key_refusal, new_run_id
-from toolcaddie.doors.gateway.limiting import ACCOUNT, Limiter, charged
-from toolcaddie.doors.gateway.onward import Onward, is_whole, pass_on, read_whole
+from toolcaddie.doors.gateway.hidden import Restored
+from toolcaddie.doors.gateway.idempotency import HEADER, Run, has_intended_call, key_refusal, new_run_id
+from toolcaddie.doors.gateway.limiting import ACCOUNT, charged
+from toolcaddie.doors.gateway.onward import is_whole, pass_on, read_whole
+from toolcaddie.doors.gateway.report_headers import claim_headers, ending_headers, report_headers, sent_count
 from toolcaddie.doors.gateway.router import Caller
+from toolcaddie.doors.gateway.run_requests import RunRequests
+from toolcaddie.doors.gateway.serving import Admitted, Serving
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.doors.gateway.traffic import away
-from toolcaddie.doors.gateway.untrusted import NO_NAMES, UntrustedNames
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
+from toolcaddie.ports import Forwarder, Provider, RawResponse
 from toolcaddie.ports.wires import DoorWire, StreamWriter
 from toolcaddie.providers.whole import pieces_of
 from toolcaddie.providers.wrapping import wire_of
-from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """Parts that the handlers of all doors share.
-
-    `once` answers requests that have an idempotency key. `hidden` stores and restores the parts of conversations that clients do
-    not see. `bodies` limits the memory for bodies. `onward` selects the headers that go to the upstream. `ways` counts requests,
-    with the label `forwarded` or `run`.
-
-    `forwards`: True if requests without tools go to the upstream byte for byte, provided that it uses the wire of the door.
-    False: they are answered by runs too, so that a fallback may answer if the upstream fails.
-    """
-
-    runtime: Runtime
-    bots: BotModels
-    limiter: Limiter
-    event_log: EventLog
-    once: Once
-    hidden: HiddenParts
-    bodies: Bodies
-    onward: Onward
-    ways: Counter
-    forwards: bool = True
-    bounds: Bounds = DEFAULT
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """Names of models by other names that clients may use for them."""
-    default_model: str = ""
-    """The model of requests that name none; empty: they are refused."""
-    pinned: tuple[str, ...] = ()
-    """Names and patterns of tools that are always sent."""
-    untrusted: UntrustedNames = NO_NAMES
-    """The clients' own tools whose results are untrusted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
-    """A request that the limits of its key allow. `request`: what was read of it; None: it can be passed on."""
-
-    envelope: Envelope
-    body: bytes
-    caller: Caller
-    principal: Principal
-    request: DoorRequest | None = None
 
 
 ANSWER_ID = "answer_id"
@@ -139,7 +93,7 @@ class ModelHandler:
         self._aliases = serving.aliases
         self._default_model = serving.default_model
         self._bots = serving.bots
-        self._pinned = serving.pinned
+        self._run_requests = RunRequests(wire, serving)
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
     async def handle(self, exchange: Exchange, caller: Caller) -> None:
@@ -324,7 +278,7 @@ class ModelHandler:
         """Answers the request with a run. `tools`: the client's own tools. `use_catalog`: True if the tools of the catalog join
         them. `headers`: the client's headers for the upstream. `lease`: the number of the process that owns the run, if its
         outcome is stored for repeated requests."""
-        request, restored = await self._run_request(
+        request, restored = await self._run_requests.of(
             exchange,
             door_request,
             tools,
@@ -345,58 +299,6 @@ class ModelHandler:
             shutdown = ShutdownError("the server was shut down before the run had ended")
             mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
             raise shutdown from error
-
-    async def _run_request(
-        self,
-        exchange: Exchange,
-        door_request: DoorRequest,
-        tools: ClientTools,
-        principal: Principal,
-        *,
-        use_catalog: bool,
-        headers: Mapping[str, str],
-        run_id: str,
-        lease: int | None,
-    ) -> tuple[RunRequest, Restored]:
-        """Returns the request of the run, with the parts of the conversation that the client never received, and with the tools
-        that are always sent."""
-        restored = await self._hidden.restore(door_request.messages, principal)
-        request = RunRequest(
-            messages=restored.messages,
-            principal=principal,
-            model=self._bots.model_of(door_request.model),
-            client_tools=tools.tools,
-            use_catalog=use_catalog,
-            tool_choice=door_request.tool_choice,
-            params=door_request.params,
-            headers=headers,
-            conversation=Transcript(
-                name=_conversation_name(exchange, door_request, restored),
-                digest=restored.digest,
-                answered=restored.answered,
-            ),
-            cache_key=restored.opening,
-            client_wire=self._wire.name,
-            run_id=run_id,
-            lease=lease,
-        )
-        pins = self._pins(exchange, door_request, tools, request)
-        if pins.tools:
-            request = replace(request, essential=pins.tools)
-        if pins.unknown:
-            exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
-        return request, restored
-
-    def _pins(self, exchange: Exchange, door_request: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
-        """Returns the essential tools of the request, which are sent even if the selection gives them a low score."""
-        return pins_of(
-            exchange.headers.get(PIN_HEADER.encode()),
-            tools.facts,
-            door_request.tool_choice,
-            door_request.messages,
-            lambda: [tool.name for tool in self._runtime.view(request)],
-            self._pinned,
-        )
 
     async def _answer_whole(
         self,
@@ -426,8 +328,8 @@ class ModelHandler:
         marks.acted = bool(result.state.called)
         reply = self._reply_of(result, door_request)
         await self._hidden.keep(result, restored, request.principal, shown=bool(reply.message.native))
-        headers = _report_headers(result.run_id, result.selection or Selection(), _sent_count(result))
-        headers |= _claim_headers(result) | _ending_headers(result.ending)
+        headers = report_headers(result.run_id, result.selection or Selection(), sent_count(result))
+        headers |= claim_headers(result) | ending_headers(result.ending)
         head = self._head(exchange, door_request, request.run_id or "", envelope)
         if door_request.stream:
             writer = self._wire.write_stream(door_request, head)
@@ -456,7 +358,7 @@ class ModelHandler:
             door_request, self._head(exchange, door_request, request.run_id or "", envelope)
         )
         deltas = AnswerDeltas(wire=self._wire.name)
-        selection, sent_count, run_id = Selection(), 0, request.run_id or ""
+        selection, number, run_id = Selection(), 0, request.run_id or ""
         result: RunResult | None = None
         events: AsyncIterator[RunEvent] = self._runtime.stream(request)
         async with aclosing(events):  # type: ignore[type-var]
@@ -466,7 +368,7 @@ class ModelHandler:
                     case ToolsSelected():
                         selection = event.selection
                     case ToolsDelivered():
-                        sent_count = len(event.delivery.definitions)
+                        number = len(event.delivery.definitions)
                     case CallFinished() if event.result.error != "not_run":
                         marks.acted = True
                     case RunFinished() | RunPaused():
@@ -475,16 +377,16 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        headers = STREAM_HEADERS | _report_headers(run_id, selection, sent_count)
-                        await exchange.start(200, headers | _ending_headers(_ending_of(event)))
+                        headers = STREAM_HEADERS | report_headers(run_id, selection, number)
+                        await exchange.start(200, headers | ending_headers(_ending_of(event)))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         reply = self._reply_of(result, door_request)
         shown = bool(reply.message.native) and deltas.passed_events
         await self._hidden.keep(result, restored, request.principal, shown=shown)
         if not exchange.started:
-            headers = _report_headers(run_id, selection, sent_count) | _claim_headers(result)
-            await exchange.start(200, STREAM_HEADERS | headers | _ending_headers(result.ending))
+            headers = report_headers(run_id, selection, number) | claim_headers(result)
+            await exchange.start(200, STREAM_HEADERS | headers | ending_headers(result.ending))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
         ending += writer.end(reply)
@@ -518,30 +420,6 @@ def _streamed(writer: StreamWriter, reply: ModelReply) -> bytes:
     return b"".join(map(writer.add, pieces)) + writer.end(reply)
 
 
-def _report_headers(run_id: str, selection: Selection, sent_count: int) -> dict[str, str]:
-    """Returns the headers of the answer that tell the client about the run: its id, the number of tools in the catalog and in the
-    request, and names of catalog tools that the client's own tools replaced."""
-    headers = {
-        "x-toolcaddie-run": run_id,
-        "x-toolcaddie-tools": f"{selection.catalog_size}->{sent_count}",
-    }
-    if selection.shadowed:
-        headers["x-toolcaddie-shadowed"] = ",".join(selection.shadowed[:50])
-    return headers
-
-
-def _claim_headers(result: RunResult) -> dict[str, str]:
-    """Returns the header that marks an answer which says that something was done that no call did: the classes of what was done,
-    such as `destroy,send`. A stream has it only if its whole text came at the end; the trail has it always."""
-    actions = dict.fromkeys(claim.action for claim in result.unsupported_claims)
-    return {"x-toolcaddie-unsupported-claims": ",".join(actions)} if actions else {}
-
-
-def _ending_headers(ending: str) -> dict[str, str]:
-    """Returns the header that says with what kind of text a tool ended the run. A stream has it unless text came before."""
-    return {"x-toolcaddie-ending": ending} if ending else {}
-
-
 def _ending_of(event: RunEvent) -> str:
     return event.ending if isinstance(event, TextDelta) else ""
 
@@ -550,21 +428,3 @@ def _result_of(event: RunFinished | RunPaused) -> RunResult:
     if isinstance(event, RunFinished):
         return event.result
     return RunResult(run_id=event.run_id, status="pending", text=event.state.text, state=event.state)
-
-
-def _sent_count(result: RunResult) -> int:
-    """Returns the number of tools that were sent to the model, including Toolcaddie's own tools for finding tools."""
-    return len(result.state.delivered) + len(result.state.meta)
-
-
-def _conversation_name(exchange: Exchange, door_request: DoorRequest, restored: Restored) -> str:
-    """Returns the client's own name for the conversation; empty if the client sent none.
-
-    A client may use one `prompt_cache_key` for a whole application, so the key identifies a conversation only together with the
-    conversation's opening.
-    """
-    name = exchange.headers.get(b"x-toolcaddie-conversation")
-    if name:
-        return name.decode("latin-1")[:200]
-    key = door_request.params.get("prompt_cache_key")
-    return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else ""

@@ -188,7 +188,7 @@ class Limiter:
 
 
 class Account:
-    """What one request has used so far (`spending`). `given`: the estimated tokens of its input."""
+    """The use of one request so far (`spending`). `given`: the estimated tokens of its input."""
 
     def __init__(
         self, limiter: Limiter, key_id: str, *, model: str, given: int, reservation: Reservation | None

@@ -20,12 +20,13 @@ from toolcaddie.doors.gateway.deferring import Deferring
 from toolcaddie.doors.gateway.deferring_handler import DeferringHandler
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.following import followed
-from toolcaddie.doors.gateway.handler import STREAM_HEADERS, Admitted, Serving
+from toolcaddie.doors.gateway.handler import STREAM_HEADERS
 from toolcaddie.doors.gateway.idempotency import Run
 from toolcaddie.doors.gateway.jobs import Job
 from toolcaddie.doors.gateway.limiting import ACCOUNT, Account
 from toolcaddie.doors.gateway.onward import read_whole
 from toolcaddie.doors.gateway.router import Caller
+from toolcaddie.doors.gateway.serving import Admitted, Serving
 from toolcaddie.doors.gateway.stored import Owner, StoredResponse, StoredResponses, items_of, owner_of
 from toolcaddie.ports import RawResponse
 from toolcaddie.ports.wires import DoorWire, StreamWriter

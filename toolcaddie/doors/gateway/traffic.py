@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -19,8 +18,10 @@ from toolcaddie.core.errors import ShutdownError
 from toolcaddie.core.events import CallFinished, CallIntended, ModelAnswered, ModelAsked, RunEvent
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.bodies import declared_length
+from toolcaddie.doors.gateway.load import Load
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.doors.gateway.turns import Refusal, Turn, Turns
+from toolcaddie.telemetry.receiving import ReceivingSink
 
 _DEFAULT_SETTINGS = TrafficSettings()
 
@@ -80,6 +81,10 @@ class Traffic:
             self._at_work.dec()
         return None
 
+    def load(self, most_tenants: int) -> Load:
+        """Returns the requests of this moment. `most_tenants`: the largest number of tenants that it names."""
+        return self._turns.load(most_tenants)
+
     async def _wait(self, tenant: str, headers: Mapping[bytes, bytes]) -> Turn | Refusal:
         self._waiting.inc()
         try:
@@ -116,19 +121,12 @@ def away() -> None:
         turn.away()
 
 
-class WaitsSink:
+class WaitsSink(ReceivingSink):
     """Says so for each request whose run asks a model or calls a tool, and says when the request computes again. It is a sink of
     the runtime (`ports.EventSink`)."""
 
-    takes = frozenset({ModelAsked, CallIntended, ModelAnswered, CallFinished})
-
-    @property
-    def receivers(self) -> Mapping[type, Callable[[Any], None]]:
-        return _RECEIVERS
-
-    async def emit(self, event: RunEvent) -> None:
-        if (receive := _RECEIVERS.get(type(event))) is not None:
-            receive(event)
+    def __init__(self) -> None:
+        super().__init__({ModelAsked: _leaves, CallIntended: _leaves, ModelAnswered: _returns, CallFinished: _returns})
 
 
 def _leaves(event: RunEvent) -> None:
@@ -139,11 +137,3 @@ def _returns(event: RunEvent) -> None:
     turn = _turn.get()
     if turn is not None:
         turn.back()
-
-
-_RECEIVERS: Mapping[type, Callable[[Any], None]] = {
-    ModelAsked: _leaves,
-    CallIntended: _leaves,
-    ModelAnswered: _returns,
-    CallFinished: _returns,
-}

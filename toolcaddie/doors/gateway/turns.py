@@ -6,10 +6,8 @@ of the event loop, because one loop runs them all: if it began all that have arr
 arrival, and the most of them belong to the tenant that sends the most. While only one tenant sends requests, none of this is
 needed, and a request that finds a place begins at once.
 
-Requests without a place wait, in one queue for each tenant. The queues take turns by deficit round robin: each visit gives a
-queue credit for as much work as its tenant's weight, and its requests go as far as the credit reaches. So however many requests
-one tenant sends, the next request of another tenant is reached within one round. If too many wait, the newest request of the
-longest queue is refused.
+Requests without a place wait in `fair_queues`, one for each tenant. If too many wait, the newest request of the longest queue is
+refused.
 """
 
 from __future__ import annotations
@@ -19,8 +17,12 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+from toolcaddie.doors.gateway.fair_queues import FairQueues, Waiter
+from toolcaddie.doors.gateway.idle_loop import IdleLoop
+from toolcaddie.doors.gateway.load import Load, TenantLoad
 
 COMPUTING = 4
 """Requests that compute at once. More than one, because each of them waits for the database now and then."""
@@ -28,12 +30,6 @@ _UNIT = 32 * 1024
 """Bytes of a body that count as one further unit of work."""
 _MOST_UNITS = 16
 """The largest number of units of one request, so that the turns of a round are soon over."""
-_TICK_SECONDS = 0.001
-"""Seconds between two looks at the event loop while requests wait although it may be idle."""
-_LATE_SECONDS = 0.004
-"""Seconds after which a look counts as late: the loop, or the machine, was busy."""
-_IDLE = 0.5
-"""Share of the time between two looks below which the loop was idle."""
 _MIXED_SECONDS = 10.0
 """Seconds for which the requests of another tenant count as present."""
 _RATE_SECONDS = 30.0
@@ -82,21 +78,7 @@ class Turn:
             self._turns._ended(self.tenant, computing=computing)
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    units: int
-    since: float
-    outcome: asyncio.Future[Turn | Refusal]
-
-
-@dataclass(slots=True, eq=False)
-class _Queue:
-    """The waiting requests of a tenant, the oldest first."""
-
-    tenant: str
-    weight: int
-    waiters: deque[_Waiter] = field(default_factory=deque)
-    credit: int = 0
+_Waiter = Waiter[Turn | Refusal]
 
 
 class Turns:
@@ -119,7 +101,8 @@ class Turns:
         self._wait_seconds, self._weights, self._most_computing = wait_seconds, weights, computing
         self._clock = clock
         self.at_work = 0
-        self.waiting = 0
+        self._queues: FairQueues[Turn | Refusal] = FairQueues(weights)
+        self._idle_loop = IdleLoop(self._looked)
         self._computing = 0
         self._places: dict[str, int] = {}
         """Places by tenant."""
@@ -128,26 +111,20 @@ class Turns:
         """The moment until which several tenants count as present."""
         self._mixed = False
         """True if several tenants were present at the last request."""
-        self._queues: dict[str, _Queue] = {}
-        self._round: deque[_Queue] = deque()
-        """The queues in the order of their turns."""
         self._ends: deque[float] = deque(maxlen=512)
         """The moments of the last answers."""
         self._begun = False
         """True if a request has begun in the present pass of the event loop."""
         self._passing = False
         """True if `_passed` will be called at the beginning of the next pass."""
-        self._tick: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._looked = (0.0, 0.0)
-        """The time of the last look, and the processor time that the loop had used until then."""
 
-    # --- what requests call ------------------------------------------------------------------------------------------
+    # --- what doors call ---------------------------------------------------------------------------------------------
 
     def begin(self, tenant: str) -> Turn | None:
         """Returns a place if nobody waits and one is free, else None."""
         self._note(tenant)
-        if self.waiting or self.at_work >= self._requests:
+        if self._queues.waiting or self.at_work >= self._requests:
             return None
         if self._mixed and (self._begun or self._computing >= self._most_computing or self._at_its_share(tenant)):
             return None
@@ -155,14 +132,12 @@ class Turns:
 
     async def wait(self, tenant: str, size: int) -> Turn | Refusal:
         """Returns a place when its turn comes, or a refusal. `size`: bytes of the request's body, as far as they are known."""
-        if self.waiting >= self._most_waiting and not self._makes_room(tenant):
+        if self._queues.waiting >= self._most_waiting and not self._makes_room(tenant):
             return Refusal(reason="full", retry_after=self._advice(tenant))
         loop = asyncio.get_running_loop()
         units = 1 + min(_MOST_UNITS - 1, size // _UNIT)
-        waiter = _Waiter(units=units, since=self._clock(), outcome=loop.create_future())
-        queue = self._queue(tenant)
-        queue.waiters.append(waiter)
-        self.waiting += 1
+        waiter = _Waiter(tenant=tenant, units=units, since=self._clock(), outcome=loop.create_future())
+        self._queues.add(waiter)
         self._pump()
         if waiter.outcome.done():
             return waiter.outcome.result()
@@ -171,8 +146,29 @@ class Turns:
         try:
             return await waiter.outcome
         except asyncio.CancelledError:
-            self._forget(queue, waiter)
+            self._forget(waiter)
             raise
+
+    def load(self, most_tenants: int) -> Load:
+        """Returns the requests of this moment. `most_tenants`: the largest number of tenants that it names."""
+        lengths = self._queues.lengths()
+        tenants = [
+            TenantLoad(
+                tenant=tenant,
+                at_work=self._places.get(tenant, 0),
+                waiting=lengths.get(tenant, 0),
+                weight=self._weights.get(tenant, 1),
+            )
+            for tenant in self._places.keys() | lengths.keys()
+        ]
+        return Load(
+            places=self._requests,
+            at_work=self.at_work,
+            waiting=self._queues.waiting,
+            most_waiting=self._most_waiting,
+            per_tenant=self._per_tenant,
+            tenants=sorted(tenants, key=lambda each: (-each.at_work - each.waiting, each.tenant))[:most_tenants],
+        )
 
     # --- places ------------------------------------------------------------------------------------------------------
 
@@ -204,12 +200,12 @@ class Turns:
     def _passed(self) -> None:
         """Begins another pass of the event loop."""
         self._passing = self._begun = False
-        if self.waiting:
+        if self._queues.waiting:
             self._pump()
 
     def _left(self) -> None:
         self._computing -= 1
-        if self.waiting:
+        if self._queues.waiting:
             self._pump()
 
     def _ended(self, tenant: str, *, computing: bool) -> None:
@@ -223,109 +219,66 @@ class Turns:
         if not self.at_work:
             self._begun = False
         self._ends.append(self._clock())
-        if self.waiting:
+        if self._queues.waiting:
             self._pump()
 
     # --- queues ------------------------------------------------------------------------------------------------------
 
-    def _queue(self, tenant: str) -> _Queue:
-        queue = self._queues.get(tenant)
-        if queue is None:
-            queue = self._queues[tenant] = _Queue(tenant, self._weights.get(tenant, 1))
-            self._round.append(queue)
-        return queue
-
     def _pump(self, beyond: int = 0) -> None:
         """Gives free places to waiting requests. `beyond`: requests that may compute in addition to the usual number, because
         the loop is idle."""
-        while self.waiting and self.at_work < self._requests:
+        while self._queues.waiting and self.at_work < self._requests:
             if self._begun:
                 self._await_pass()
                 return
             if self._mixed and self._computing >= self._most_computing + beyond:
-                self._watch()
+                self._idle_loop.look()
                 return
-            waiter, tenant = self._next()
+            waiter = self._queues.next(self._at_its_share if self._mixed else None)
             if waiter is None:
                 return  # all that wait belong to tenants whose shares are used up
-            waiter.outcome.set_result(self._placed(tenant))
+            waiter.outcome.set_result(self._placed(waiter.tenant))
 
-    def _next(self) -> tuple[_Waiter | None, str]:
-        """Takes the next waiting request from its queue."""
-        passed = 0
-        while passed < len(self._round):
-            queue = self._round[0]
-            if self._mixed and self._at_its_share(queue.tenant):
-                passed += 1
-                self._round.rotate(-1)
-                continue
-            passed = 0
-            waiter = queue.waiters[0]
-            if waiter.outcome.done():  # cancelled a moment ago
-                self._forget(queue, waiter)
-                continue
-            if queue.credit < waiter.units:
-                queue.credit += queue.weight
-                if queue.credit < waiter.units:
-                    self._round.rotate(-1)
-                    continue
-            queue.credit -= waiter.units
-            queue.waiters.popleft()
-            self.waiting -= 1
-            if not queue.waiters:
-                self._remove(queue)
-            elif queue.credit < queue.waiters[0].units:
-                self._round.rotate(-1)
-            return waiter, queue.tenant
-        return None, ""
+    def _looked(self, is_idle: bool) -> None:
+        """Called a moment after requests had to wait for others that compute. Those may all be waiting for something, such as a
+        slow database."""
+        self._pump(max(0, self._computing - self._most_computing) + 1 if is_idle else 0)
 
-    def _remove(self, queue: _Queue) -> None:
-        """Removes a queue without requests. Its credit is lost, so that a tenant cannot save turns for later."""
-        del self._queues[queue.tenant]
-        self._round.remove(queue)
-
-    def _forget(self, queue: _Queue, waiter: _Waiter) -> None:
+    def _forget(self, waiter: _Waiter) -> None:
         """Removes a request that waits no longer, or gives back the place that it has got meanwhile."""
-        if waiter in queue.waiters:
-            queue.waiters.remove(waiter)
-            self.waiting -= 1
-            if not queue.waiters:
-                self._remove(queue)
-        elif waiter.outcome.done() and not waiter.outcome.cancelled():
-            outcome = waiter.outcome.result()
-            if isinstance(outcome, Turn):
-                outcome.end()
+        if self._queues.remove(waiter) or not waiter.outcome.done() or waiter.outcome.cancelled():
+            return
+        outcome = waiter.outcome.result()
+        if isinstance(outcome, Turn):
+            outcome.end()
 
     # --- refusals ----------------------------------------------------------------------------------------------------
 
     def _makes_room(self, tenant: str) -> bool:
         """Refuses the newest request of the longest queue in favour of a request of `tenant`. Returns False if the tenant's own
         queue is as long as its share."""
-        own = self._queues.get(tenant)
-        share = self._most_waiting / (len(self._queues) + (own is None))
-        if own is not None and len(own.waiters) >= share:
+        own = self._queues.length(tenant)
+        if own >= self._most_waiting / (len(self._queues) + (not own)) and own:
             return False
-        longest = max(self._round, key=lambda queue: len(queue.waiters))
-        if longest is own:
+        newest = self._queues.newest_of_longest()
+        if newest.tenant == tenant:
             return False
-        self._refuse(longest, longest.waiters[-1], "full")
+        self._refuse(newest, "full")
         return True
 
     def _swept(self) -> None:
         """Refuses the requests that have waited too long, and comes again when the next ones will have."""
         self._sweep = None
         now = self._clock()
-        for queue in list(self._round):
-            while queue.waiters and queue.waiters[0].since <= now - self._wait_seconds:
-                self._refuse(queue, queue.waiters[0], "late")
-        if self._round:
-            oldest = min(queue.waiters[0].since for queue in self._round)
-            wait = max(0.001, oldest + self._wait_seconds - now)
+        for waiter in self._queues.older_than(now - self._wait_seconds):
+            self._refuse(waiter, "late")
+        if self._queues.waiting:
+            wait = max(0.001, self._queues.oldest() + self._wait_seconds - now)
             self._sweep = asyncio.get_running_loop().call_later(wait, self._swept)
 
-    def _refuse(self, queue: _Queue, waiter: _Waiter, reason: Reason) -> None:
-        advice = self._advice(queue.tenant)
-        self._forget(queue, waiter)
+    def _refuse(self, waiter: _Waiter, reason: Reason) -> None:
+        advice = self._advice(waiter.tenant)
+        self._forget(waiter)
         if not waiter.outcome.done():
             waiter.outcome.set_result(Refusal(reason=reason, retry_after=advice))
 
@@ -337,22 +290,5 @@ class Turns:
         if not ends:
             return math.ceil(min(self._wait_seconds, _LONGEST_ADVICE))
         rate = len(ends) / max(now - ends[0], 0.001)
-        own = self._queues.get(tenant)
-        ahead = min(self.waiting, (1 if own is None else len(own.waiters)) * len(self._queues)) + 1
+        ahead = min(self._queues.waiting, max(1, self._queues.length(tenant)) * len(self._queues)) + 1
         return max(1, min(_LONGEST_ADVICE, math.ceil(ahead / rate)))
-
-    # --- an idle loop ------------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        """Looks at the loop in a moment: requests that compute may all be waiting for something, such as a slow database."""
-        if self._tick is None:
-            self._looked = (time.monotonic(), time.thread_time())
-            self._tick = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._look)
-
-    def _look(self) -> None:
-        self._tick = None
-        looked, used = self._looked
-        seconds = time.monotonic() - looked
-        idle = seconds < _LATE_SECONDS and time.thread_time() - used < _IDLE * seconds
-        beyond = max(0, self._computing - self._most_computing) + 1 if idle else 0
-        self._pump(beyond)

@@ -58,7 +58,7 @@ _AT_ONCE = 250
 """The number of tools judged in one call of Cedar, which lets no other thread run meanwhile."""
 
 _Shape = tuple[Any, ...]
-"""What rules can see of a principal, or of a tool."""
+"""Attributes of a principal, or of a tool, that rules can see."""
 
 
 class CedarPolicy:

@@ -67,7 +67,7 @@ _REMEDIES = {
     "expected Long but saw decimal": '; a parameter of the type `number` is compared by `.greaterThan(decimal("9.99"))`',
     "unrecognized action": "; there are see, call, call_unasked and approve",
 }
-"""What to do about messages that contain these words. `{name}`: the attribute."""
+"""Advice for messages that contain these words. `{name}`: the attribute."""
 
 
 def _sentence(rule: Statement, text: str) -> str:

@@ -22,7 +22,7 @@ _MOST_CALLERS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """Whether a caller sees the tool."""
+    """The visibility of the tool for one caller."""
 
     caller: str
     """`you`, `bot NAME` or `role NAME`."""

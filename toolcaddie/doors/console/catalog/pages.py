@@ -21,7 +21,7 @@ from toolcaddie.doors.console.answers import Answer, redirect
 from toolcaddie.doors.console.callers import PRESET_NAMES, Callers, preset_in
 from toolcaddie.doors.console.catalog.fields import PREFIX, WHOLE, arguments_in, fields_of
 from toolcaddie.doors.console.catalog.knowing import readable_view, sights_of, use_of
-from toolcaddie.doors.console.catalog.searching import found
+from toolcaddie.doors.console.catalog.searching import finding_of
 from toolcaddie.doors.console.catalog.tries import Tries, Try
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
@@ -95,7 +95,7 @@ class _Catalog:
             raise RequestError(f"a search has at most {_LONGEST_QUERY:,} characters", param="q")
         query = visit.request.query
         desk = self._desk(visit, await self._callers.caller_of(visit, query.get("bot", "")), query.get("preset", ""))
-        finding = await found(self._runtime, desk, text)
+        finding = await finding_of(self._runtime, desk, text)
         return self._renderer.page(
             "catalog/search.html",
             visit,

@@ -58,7 +58,7 @@ class Finding:
     categories: Sequence[str]
 
 
-async def found(runtime: Runtime, desk: ToolDesk, text: str) -> Finding:
+async def finding_of(runtime: Runtime, desk: ToolDesk, text: str) -> Finding:
     """Returns the tools for a text. What takes long is done in a thread, because a catalog may have thousands of tools."""
     await prepared_for(desk.view, desk.prepare, text)
     request = RunRequest(
@@ -66,10 +66,10 @@ async def found(runtime: Runtime, desk: ToolDesk, text: str) -> Finding:
         principal=desk.request.principal,
         preset=desk.request.preset,
     )
-    return await asyncio.to_thread(_found, runtime, desk, text, request)
+    return await asyncio.to_thread(_search, runtime, desk, text, request)
 
 
-def _found(runtime: Runtime, desk: ToolDesk, text: str, request: RunRequest) -> Finding:
+def _search(runtime: Runtime, desk: ToolDesk, text: str, request: RunRequest) -> Finding:
     ranked = desk.selector.search(desk.view, text, MOST_HITS)
     selection = runtime.select(request)
     sent = {each.tool.name: each for each in selection.tools}

@@ -9,16 +9,25 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from toolcaddie import __version__
 from toolcaddie.app.build import Assembled
 from toolcaddie.core.errors import ToolcaddieError
-from toolcaddie.core.events import SourceStatus
+from toolcaddie.doors.console.health.replicas import process_leases, shared_version
+from toolcaddie.doors.console.health.report import (
+    DatabaseHealth,
+    Health,
+    ProcessHealth,
+    ProcessLease,
+    ProviderHealth,
+    QueueHealth,
+    Ready,
+    SharedVersion,
+)
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.storage.leases import Owner
 
 _PACKAGES = (
     "aiohttp",
@@ -34,100 +43,18 @@ _PACKAGES = (
     "uvicorn",
     "uvloop",
 )
+_MOST_TENANTS = 50
+"""Tenants whose requests are listed."""
 _STATUS = Path("/proc/self/status")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """Whether runs can be recorded and the catalog can be read, as `/readyz` says."""
-
-    ready: bool
-    reason: str
-    """Empty: it is ready."""
-    seconds: float
-    """The time that a small write took."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseHealth:
-    """The database."""
-
-    place: str
-    size: int | None
-    """Bytes; None: it cannot be read."""
-    free: int | None
-    rows_waiting: int
-    """Rows of the trail that may not be on disk yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueHealth:
-    """The durable work: slots of jobs that have not ended, by status, and when the next one is due."""
-
-    open: Mapping[str, int]
-    next: float | None
-    """Seconds since the epoch; None: no job has a next slot."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderHealth:
-    """The models."""
-
-    name: str
-    model: str
-    fallbacks: Sequence[str]
-    own_key: bool
-    """True if the server asks with a key of its own."""
-    practice: bool
-    """True: rules answer instead of a model."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessHealth:
-    """The process that made the page. A server with workers has several."""
-
-    version: str
-    python: str
-    system: str
-    pid: int
-    started: float
-    memory: int | None
-    """Bytes now; None: the system does not say."""
-    peak: int | None
-    """The most bytes so far."""
-    packages: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """All of it."""
-
-    ready: Ready
-    database: DatabaseHealth
-    processes: Sequence[Owner]
-    """The processes that share the database and have a lease."""
-    own_lease: int | None
-    """The number of this process among them; None: the database cannot be written."""
-    queue: QueueHealth | None
-    """None: the database cannot be read."""
-    provider: ProviderHealth
-    degraded: Sequence[str]
-    """A sentence for each part that does not work at the moment, with what replaces it."""
-    sandbox: str
-    tools: int
-    omitted: int
-    """Number of tools that the catalog leaves out."""
-    failed_sources: Sequence[SourceStatus]
-    process: ProcessHealth
-    problems: Sequence[str]
-    """Parts that could not be read for this report."""
-
-
 class Checkup:
-    """Makes the report. `clock`: seconds since the epoch."""
+    """Makes the report. `traffic` admits the requests of this process; None: it takes every request. `clock`: seconds since the
+    epoch."""
 
-    def __init__(self, parts: Assembled, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, parts: Assembled, traffic: Traffic | None, *, clock: Callable[[], float] = time.time) -> None:
         self._parts = parts
+        self._traffic = traffic
         self._writable = Writable(parts.event_log, parts.documents)
         self._started = clock()
         self._versions = _versions()
@@ -136,14 +63,16 @@ class Checkup:
         """Returns the report. What cannot be read is among its problems."""
         parts, problems = self._parts, list[str]()
         size: tuple[int | None, int | None] = (None, None)
-        owners: Sequence[Owner] = ()
+        leases: Sequence[ProcessLease] = ()
+        shared: SharedVersion | None = None
         own_lease, queue = None, None
         ready = await self._ready()
         if ready.ready:  # a database that takes no write would make each of these wait
             try:
                 size = await parts.database.retention.size()
                 own_lease = await parts.database.leases.own()
-                owners = await parts.database.leases.owners()
+                leases = await process_leases(parts.database)
+                shared = await shared_version(parts.documents)
                 jobs = parts.database.jobs
                 queue = QueueHealth(open=await jobs.open_slots(), next=await jobs.earliest())
             except ToolcaddieError as error:
@@ -154,8 +83,11 @@ class Checkup:
             database=DatabaseHealth(
                 place=parts.database.place, size=size[0], free=size[1], rows_waiting=parts.database.events.waiting
             ),
-            processes=owners,
+            processes=leases,
             own_lease=own_lease,
+            shared=shared,
+            circuits=parts.breakers.circuits,
+            traffic=None if self._traffic is None else self._traffic.load(_MOST_TENANTS),
             queue=queue,
             provider=ProviderHealth(
                 name=parts.provider.name,

@@ -15,6 +15,7 @@ from toolcaddie.doors.console.health.checkup import Checkup
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.sections import PageRoute, Section
+from toolcaddie.doors.gateway.traffic import Traffic
 from toolcaddie.ports import SandboxFact
 
 PATH = f"{HOME}health"
@@ -23,21 +24,21 @@ _PATIENCE = 5.0
 _MODELS = 200
 
 
-def health_section(parts: Assembled) -> Section:
-    """Returns the section."""
+def health_section(parts: Assembled, traffic: Traffic | None) -> Section:
+    """Returns the section. `traffic` admits the requests of this process; None: nothing does."""
     return Section(
         title="Health",
         path=PATH,
-        routes=lambda renderer: _Health(parts, renderer).routes,
+        routes=lambda renderer: _Health(parts, traffic, renderer).routes,
         level="viewer",
         of_server=True,
     )
 
 
 class _Health:
-    def __init__(self, parts: Assembled, renderer: Renderer) -> None:
+    def __init__(self, parts: Assembled, traffic: Traffic | None, renderer: Renderer) -> None:
         self._parts = parts
-        self._checkup = Checkup(parts)
+        self._checkup = Checkup(parts, traffic)
         self._renderer = renderer
         self._turn = asyncio.Lock()
         """One look at a time, because some start programs."""

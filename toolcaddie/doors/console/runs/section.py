@@ -14,7 +14,8 @@ from toolcaddie.core.errors import RequestError, RunNotFoundError
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.storage import EventRecord, RunSummary
 from toolcaddie.doors.console.answers import Answer, EventStream, Reply, redirect
-from toolcaddie.doors.console.live import LiveRuns
+from toolcaddie.doors.console.forms import FieldProblem, problem_at
+from toolcaddie.doors.console.live import MOST_TOOLS, LiveRuns
 from toolcaddie.doors.console.rendering import Renderer
 from toolcaddie.doors.console.requests import HOME, Visit
 from toolcaddie.doors.console.runs.again import chosen_again
@@ -91,6 +92,7 @@ class _Runs:
             cursor=page.cursor,
             fields=wanted.fields,
             statuses=STATUSES,
+            most_tools=MOST_TOOLS,
             path=PATH,
             is_first=wanted.query.before is None,
             live=wanted.address(_LIVE) if wanted.can_follow else "",
@@ -108,7 +110,8 @@ class _Runs:
             )
         )
 
-    async def _show(self, visit: Visit) -> Answer:
+    async def _show(self, visit: Visit, *, problem: FieldProblem | None = None) -> Answer:
+        """Returns the page of a run. `problem`: the reason why a form that was sent has settled nothing."""
         run, events = await self._run(visit)
         query = visit.request.query
         skip = _number(query.get("tools", "0"))
@@ -138,6 +141,9 @@ class _Runs:
             skip=skip,
             same_person=f"{PATH}?{urlencode({'principal': run.principal})}",
             done=query.get("done", ""),
+            status=400 if problem else 200,
+            problem=problem,
+            form=visit.form if problem else {},
             asked_tool=query.get("tool", ""),
             stages=STAGES,
             last_seq=events[:_EVENTS][-1].seq if events else 0,
@@ -158,7 +164,8 @@ class _Runs:
         form = visit.form
         outcome = form.get("outcome", "")
         if outcome not in ("done", "not_done"):
-            raise RequestError("say if the call took effect", param="outcome")
+            error = RequestError("say whether the call took effect", param="outcome")
+            return await self._show(visit, problem=problem_at(visit, error, ["outcome"]))
         finding = Finding(
             took_effect=outcome == "done",
             text=form.get("text", "")[:_LONGEST],

@@ -24,6 +24,17 @@ function follow(body) {
     if (place && place.textContent !== text) place.textContent = text;
   };
 
+  function writeTools(place, run) {
+    const texts = run.more_tools ? [...run.tools, `+${run.more_tools}`] : run.tools;
+    if (place.textContent.trim() === texts.join(" ")) return;
+    const names = texts.map((text, number) => {
+      const element = document.createElement(number < run.tools.length ? "code" : "small");
+      element.textContent = text;
+      return element;
+    });
+    place.replaceChildren(...names.flatMap((each) => [each, " "]));
+  }
+
   function fill(element, run) {
     write(element, "message", run.message || run.run_id);
     write(element, "status", run.status);
@@ -31,6 +42,7 @@ function follow(body) {
     write(element, "principal", run.principal);
     write(element, "tenant", run.tenant === "default" ? "" : run.tenant);
     write(element, "bot", run.bot);
+    writeTools(field(element, "tools"), run);
     write(element, "calls", String(run.calls));
     write(element, "seconds", run.seconds === null ? "" : run.seconds.toFixed(2));
   }
