@@ -23,11 +23,19 @@ from sqlalchemy.exc import OperationalError
 
 from tests import postgresql
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.migrations import VERSION_TABLE
 
 VARIABLES = ("TOOLCADDIE_TEST_DATABASE", "TOOLCADDIE_TEST_POSTGRESQL")
 ON_POSTGRESQL = os.environ.get("TOOLCADDIE_TEST_DATABASE") == "postgresql"
 KINDS = ("postgresql",) if ON_POSTGRESQL else ("file", "postgresql")
 """The kinds of databases over which a fixture runs a test twice."""
+
+AS_MIGRATED: dict[str, Any] = {
+    "version_table": VERSION_TABLE,
+    # The partitions of the trail are not the code's to know.
+    "include_name": lambda name, kind, _: kind != "table" or re.fullmatch(r"events_(first|\d+)", name) is None,
+}
+"""Options with which Alembic compares a database with the tables that the code uses."""
 
 _schemas: dict[Path, str] = {}
 """The URLs of schemas by the path that they stand for."""

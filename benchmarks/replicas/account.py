@@ -63,7 +63,7 @@ class Use:
 def cpu_of(world: World, model: ServedModel) -> Mapping[str, float]:
     """Returns the seconds of CPU by party. The client is this process."""
     pids = {**world.pids, "model": [model.pid]}
-    used = {party: sum(_tree_seconds(pid) for pid in pids[party]) for party in pids}
+    used = {party: sum(tree_seconds(pid) for pid in pids[party]) for party in pids}
     return {"client": time.process_time(), **used}
 
 
@@ -109,7 +109,7 @@ def connections(world: World) -> int:
         return int(connection.execute(text(clients)).scalar_one())
 
 
-def _tree_seconds(pid: int) -> float:
+def tree_seconds(pid: int) -> float:
     """Returns the seconds of a process, its children that live, and those that ended and were waited for."""
     process = psutil.Process(pid)
     ended = process.cpu_times()

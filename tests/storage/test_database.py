@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
-from tests.databases import change, database_url, rows, sqlite_only
+from tests.databases import AS_MIGRATED, change, database_url, rows, sqlite_only
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunState
@@ -46,7 +46,7 @@ async def test_the_migrations_make_the_tables_the_code_uses(file_url: str) -> No
         pass
     engine = create_engine(file_url)
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        context = MigrationContext.configure(connection, opts=AS_MIGRATED)
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 

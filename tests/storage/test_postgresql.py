@@ -11,13 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
-from tests.databases import locked
+from tests.databases import AS_MIGRATED, locked
 from tests.doors.commandline import CommandLine
 from tests.storage.test_database import _OPEN_AND_WRITE
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.tables import metadata
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +43,7 @@ async def test_the_migrations_make_the_tables_the_code_uses(postgresql_url: str)
         pass
     engine = create_engine(postgresql_url)
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        context = MigrationContext.configure(connection, opts=AS_MIGRATED)
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 

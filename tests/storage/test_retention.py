@@ -19,7 +19,7 @@ from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.retention import Pruned
+from toolcaddie.storage.prunings import Pruned
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio

@@ -22,6 +22,8 @@ _EVERY = 3_600.0
 """Seconds between two prunings."""
 _PAUSE = 0.05
 """Seconds between two batches, so that requests have the database most of the time."""
+_LATE_SHARE = 1 / 30
+"""Share of the age for which runs may stay longer, until the partition that they are in can be removed whole."""
 
 
 @asynccontextmanager
@@ -43,7 +45,8 @@ async def _prune_hourly(database: Database, older_than: float) -> None:
     """Removes what is older than `older_than` seconds, at once and every hour, until it is cancelled. A failure is logged."""
     while True:
         try:
-            removed = await database.retention.prune(older_than, by=BY_SERVE, pause=_PAUSE)
+            late = older_than * _LATE_SHARE
+            removed = await database.retention.prune(older_than, by=BY_SERVE, pause=_PAUSE, late=late)
             if removed.runs:
                 log.info("pruned", runs=removed.runs, rows=removed.events, documents=removed.documents)
             chats = await prune_sessions(database.store, StoredChats(database.store), older_than=older_than)

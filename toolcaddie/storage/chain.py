@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, insert, literal_column, update
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.compiled import CompiledStatement
+from toolcaddie.storage.partitions import ROWS, Room
 from toolcaddie.storage.seals import Head, Sealer, same
 from toolcaddie.storage.tables import events, trail_head
 from toolcaddie.util.replacing import replace
@@ -33,10 +34,12 @@ class ChainError(StorageError):
 
 
 class Chain:
-    """Writes the rows of the trail. All methods run within a transaction of the writer."""
+    """Writes the rows of the trail. All methods run within a transaction of the writer. `partition_rows`: the smallest number
+    of rows of a partition."""
 
-    def __init__(self, sealer: Sealer) -> None:
+    def __init__(self, sealer: Sealer, *, partition_rows: int = ROWS) -> None:
         self.sealer = sealer
+        self.room = Room(partition_rows)
         self._last: Head | None = None
         """The head that this process has seen on disk most recently."""
         self._transaction: Any = None
@@ -71,6 +74,7 @@ class Chain:
         elif not same(seal, self.sealer.head(head)):
             raise ChainError(f"the head of the trail was changed; {_ADVICE}")
         self._compare(connection, head)
+        self.room.keep(connection, head.position)
         return head
 
     def _compare(self, connection: Connection, head: Head) -> None:

@@ -25,6 +25,7 @@ from toolcaddie.storage.copied_values import Values
 from toolcaddie.storage.copy_source import counts, require_schema, snapshot, source_engine, state, still_unused, unused
 from toolcaddie.storage.copy_target import require_empty, set_last_numbers, target_engine
 from toolcaddie.storage.engines import parse_url, path_of
+from toolcaddie.storage.partitions import Room
 from toolcaddie.storage.seals import Sealer
 from toolcaddie.storage.tables import COPIED
 from toolcaddie.storage.verification import Verification, verify
@@ -71,6 +72,7 @@ def copy_database(
                 with snapshot(reading):
                     before, dead = state(reading), still_unused(reading, dead, place)
                     steps = _Steps(counts(reading), read_head(reading)[0].position, progress)
+                    Room().reach(writing, read_head(reading)[0].position)
                     copied = _copy_tables(reading, writing, steps)
                     set_last_numbers(reading, writing)
                 _require_equal(copied, counts(writing))

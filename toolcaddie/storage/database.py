@@ -28,6 +28,7 @@ from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeas
 from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.notices import Notices
+from toolcaddie.storage.partitions import ROWS, prove_bound
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.retention import Retention
@@ -69,7 +70,7 @@ class Database:
     `busy`: seconds for which a write waits for another process's lock. `lease`: seconds without a sign of life after which
     other processes settle the runs of this process, so that they can be resumed. `audit_key`: the key with which the trail is
     sealed (see `seals`); all processes need the same one. `create`: False if a database that does not exist yet is a
-    `ConfigError`. `watch` hears what the database does.
+    `ConfigError`. `watch` hears what the database does. `partition_rows`: see `partitions.Room`.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Database:
         audit_key: bytes | None = None,
         create: bool = True,
         watch: StorageWatch = UNWATCHED,
+        partition_rows: int = ROWS,
     ) -> None:
         if not 0 < lease <= LONGEST_LEASE:
             raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
@@ -106,7 +108,7 @@ class Database:
             else Writer(self._relaxed.execution_options(**{WRITES: True}), check=self._check, watch=watch)
         )
         sealer = Sealer(audit_key)
-        chain = self._chain = Chain(sealer)
+        chain = self._chain = Chain(sealer, partition_rows=partition_rows)
         settle = partial(settle_runs, chain=chain, clock=clock)
         self.leases = DatabaseLeases(
             self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory, watch=watch
@@ -115,7 +117,7 @@ class Database:
         self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.jobs = DatabaseJobs(self._writer, self._reader, self.leases)
         self.run_lists = RunLists(self._reader, flush=self.events.flush_if_possible)
-        self.retention = Retention(self._writer, self._reader, chain, clock=clock)
+        self.retention = Retention(self._writer, self._reader, chain, self._engine, clock=clock)
         self.audits = Audits(self._writer, self._reader, sealer, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
         self.meter = Meter(self._counter, self._reader, clock=clock)
@@ -181,12 +183,14 @@ class Database:
                 raise ConfigError(f"database_url {safe_url}: {_MISSING}")
             if path is not None:
                 make_file(path)
+            prove_bound(self._writing)
             with self._writing.begin() as connection:
                 lock_migrations(connection)
                 if upgrade(connection):
                     if not self._create:
                         raise ConfigError(f"database_url {safe_url}: {_MISSING}")
                     self._chain.begin(connection)
+                self._chain.room.open(connection)
                 self._check()
         except OSError as error:
             raise ConfigError(

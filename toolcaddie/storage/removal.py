@@ -23,34 +23,50 @@ _AT_ONCE = 400
 
 
 def record_removal(connection: Connection, head: Head, rows: Sequence[Any], sealer: Sealer) -> None:
-    """Records rows of `events` that are about to be removed, in the order of their ids. Neighbouring records become one.
+    """Checks and records rows of `events` that are about to be removed, in the order of their ids. Raises `ChainError` if a
+    row or a record near it was changed."""
+    near = checked(connection, head, rows, sealer)
+    add_gaps(connection, head, gaps_of(rows, head), near, sealer)
 
-    Raises `ChainError` if a row or a record near it was changed.
-    """
+
+def checked(connection: Connection, head: Head, rows: Sequence[Any], sealer: Sealer) -> Sequence[Gap]:
+    """Returns the recorded gaps among and beside rows of `events`, which are in the order of their ids. Raises `ChainError`
+    if a row or such a record was changed."""
     chained = [row for row in rows if row.id >= head.first]
     if any(row.link is not None or row.id < 1 for row in rows if row.id < head.first):
         raise ChainError(
             f"nothing is pruned: a row before row {head.first}, where the chain begins, was added; {_ADVICE}"
         )
     if not chained:
-        return
-    near = _gaps_near(connection, head, chained, sealer)
+        return ()
+    near = gaps_near(connection, head, (chained[0].id, chained[-1].id), sealer)
     _check(connection, head, chained, near, sealer)
-    ends = _joined([Gap(first=row.id, last=row.id, link=bytes(row.link)) for row in chained])
+    return near
+
+
+def gaps_of(rows: Sequence[Any], head: Head) -> list[Gap]:
+    """Returns the gaps that rows of `events` leave, which are in the order of their ids."""
+    return joined([Gap(first=row.id, last=row.id, link=bytes(row.link)) for row in rows if row.id >= head.first])
+
+
+def add_gaps(connection: Connection, head: Head, ends: Sequence[Gap], near: Sequence[Gap], sealer: Sealer) -> None:
+    """Records gaps. `near`: the recorded ones among and beside them, of which neighbours become one with them."""
+    if not ends:
+        return
     beside = _beside(ends, near)
     for start in range(0, len(beside), _AT_ONCE):
         firsts = [gap.first for gap in beside[start : start + _AT_ONCE]]
         connection.execute(delete(trail_gaps).where(trail_gaps.c.first.in_(firsts)))
     gaps = [
         {"first": gap.first, "last": gap.last, "link": gap.link, "seal": sealer.gap(head.trail, gap)}
-        for gap in _joined(sorted([*ends, *beside], key=lambda gap: gap.first))
+        for gap in joined(sorted([*ends, *beside], key=lambda gap: gap.first))
     ]
     connection.execute(insert(trail_gaps), gaps)
 
 
-def _gaps_near(connection: Connection, head: Head, rows: Sequence[Any], sealer: Sealer) -> Sequence[Gap]:
-    """Returns the recorded gaps between the first and the last of the rows, and beside them. Raises `ChainError`."""
-    touches = (trail_gaps.c.last >= rows[0].id - 1, trail_gaps.c.first <= rows[-1].id + 1)
+def gaps_near(connection: Connection, head: Head, ids: tuple[int, int], sealer: Sealer) -> Sequence[Gap]:
+    """Returns the recorded gaps between two ids, and beside them. Raises `ChainError`."""
+    touches = (trail_gaps.c.last >= ids[0] - 1, trail_gaps.c.first <= ids[1] + 1)
     gaps = []
     for first, last, link, seal in connection.execute(_GAPS.where(*touches)):
         gap = Gap(first=first, last=last, link=link)
@@ -118,14 +134,14 @@ def _beside(ends: Sequence[Gap], near: Sequence[Gap]) -> Sequence[Gap]:
     return list({gap.first: gap for gap in found if gap is not None}.values())
 
 
-def _joined(gaps: Sequence[Gap]) -> list[Gap]:
+def joined(gaps: Sequence[Gap]) -> list[Gap]:
     """Returns gaps in which neighbours are one, from gaps in the order of their ids."""
-    joined: list[Gap] = []
+    results: list[Gap] = []
     starts = [0, *(n for n, (one, other) in enumerate(pairwise(gaps), start=1) if one.last + 1 != other.first)]
     for start, behind in pairwise([*starts, len(gaps)]):
         if behind > start:
-            joined.append(replace(gaps[behind - 1], first=gaps[start].first))
-    return joined
+            results.append(replace(gaps[behind - 1], first=gaps[start].first))
+    return results
 
 
 _GAPS = select(trail_gaps.c.first, trail_gaps.c.last, trail_gaps.c.link, trail_gaps.c.seal).order_by(trail_gaps.c.first)

@@ -2,6 +2,7 @@
 
 A pruning works in small batches, each a transaction of its own, so that active runs wait for the lock a few milliseconds at
 most. A batch and its record are committed together: if the process dies between two batches, the record is still correct.
+On PostgreSQL, partitions of the trail are removed whole before, and only what is left of them row by row.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Engine, delete, func, select
 
 from toolcaddie.storage.chain import Chain
+from toolcaddie.storage.prunings import RECORDED, Pruned, Pruning, Step, ended_runs, record_pruning
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.removal import record_removal
-from toolcaddie.storage.runs import RUN
 from toolcaddie.storage.tables import documents, events, prunings, run_tools, runs
+from toolcaddie.storage.whole_partitions import WholePartitions
 from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
@@ -28,39 +30,8 @@ BATCH = 20
 
 _DOCUMENTS = 500
 """Largest number of expired documents removed in one transaction."""
-_NOT_ENDED = ("running", "pending")
-"""Status of runs that have not ended."""
 _FREED_PAGES = 400
 """Largest number of pages of an SQLite file returned to the disk after a batch; a batch frees fewer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """Counts of what a pruning removed."""
-
-    runs: int = 0
-    events: int = 0
-    """Rows of the trail of these runs."""
-    documents: int = 0
-    """Documents that had expired."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruning:
-    """The record of a pruning that removed runs."""
-
-    at: float
-    """Moment of the pruning, in seconds since the epoch."""
-    by: str
-    """Person and program that pruned."""
-    cutoff: float
-    """Runs that ended before this moment, in seconds since the epoch, were removed."""
-    runs: int
-    events: int
-    first_event: int
-    """Lowest id removed from the table `events`."""
-    last_event: int
-    """Highest id removed from the table `events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,30 +56,33 @@ class Statistics:
 class Retention:
     """Prunes a database and counts its contents. `clock` returns seconds since the epoch, as in the rows."""
 
-    def __init__(self, writer: Writer, reader: Reader, chain: Chain, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, writer: Writer, reader: Reader, chain: Chain, engine: Engine, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._chain = chain
         self._writer = writer
         self._reader = reader
+        self._whole = WholePartitions(engine, writer, reader, chain)
         self._clock = clock
 
-    async def prune(self, older_than: float, *, by: str, batch: int = BATCH, pause: float = 0.0) -> Pruned:
+    async def prune(
+        self, older_than: float, *, by: str, batch: int = BATCH, pause: float = 0.0, late: float = 0.0
+    ) -> Pruned:
         """Removes runs that ended more than `older_than` seconds ago, and expired documents.
 
         Runs that are running, or waiting for an answer that may still come, stay whatever their age. `by` is stored in the
-        record. `pause`: seconds between two batches, for other writers. Raises `StorageError`; what was removed before the
-        error is on record. Raises `ChainError`, and removes nothing of a batch, if a row of the batch was changed: without it
-        nobody could notice.
+        record. `pause`: seconds between two batches, for other writers. `late`: seconds for which runs may stay longer, if
+        their whole partition of the trail is removed then. Raises `StorageError`; what was removed before the error is on
+        record. Raises `ChainError`, and removes nothing of a batch, if a row of the batch was changed: without it nobody
+        could notice.
         """
         now = self._clock()
-        step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
-        total = Pruned()
+        cutoff = now - older_than
+        step = Step(at=now, by=by, cutoff=cutoff, batch=batch, pause=pause, late=late, before=cutoff)
+        total, step = await self._whole.remove(step)
         while True:
             done, step = await outcome(self._writer.submit(partial(_prune_some, chain=self._chain, step=step)))
-            total = Pruned(
-                runs=total.runs + done.runs,
-                events=total.events + done.events,
-                documents=total.documents + done.documents,
-            )
+            total += done
             if done.runs < batch and done.documents < _DOCUMENTS:
                 return total
             await asyncio.sleep(pause)
@@ -116,7 +90,7 @@ class Retention:
     async def prunable(self, older_than: float) -> Pruned:
         """Counts what `prune` would remove now."""
         now = self._clock()
-        ended = _ended(now - older_than, now).subquery()
+        ended = ended_runs(now - older_than, now).subquery()
         (counts,) = await self._reader.all(
             select(
                 _count(ended, "runs"),
@@ -128,7 +102,7 @@ class Retention:
 
     async def prunings(self) -> Sequence[Pruning]:
         """Returns the records of all prunings, oldest first."""
-        rows = await self._reader.all(select(*(prunings.c[name] for name in _RECORDED)).order_by(prunings.c.id))
+        rows = await self._reader.all(select(*(prunings.c[name] for name in RECORDED)).order_by(prunings.c.id))
         return [Pruning(**row._mapping) for row in rows]
 
     async def size(self) -> tuple[int, int | None]:
@@ -164,51 +138,15 @@ def _count(source: Any, name: str, *where: Any) -> Any:
 
 
 _ROWS = select(events).order_by(events.c.id)
-_RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """The progress of a pruning."""
-
-    at: float
-    by: str
-    cutoff: float
-    batch: int
-    after: float | None = None
-    """Start of the last run that was removed; runs that started earlier are done."""
-    record: int | None = None
-    """Id of the pruning's row in `prunings`; None until a run is removed."""
-
-
-def _ended(cutoff: float, now: float) -> Any:
-    """Selects the runs that may be removed.
-
-    A run stays if it has a row after `cutoff`, if a process owns it, if it is running or waiting, or if it is stored to be
-    resumed.
-    """
-    active = exists().where(events.c.run_id == runs.c.run_id, events.c.at >= cutoff)
-    stored = exists().where(
-        documents.c.kind == RUN,
-        documents.c.key == runs.c.run_id,
-        or_(documents.c.expires.is_(None), documents.c.expires > now),
-    )
-    ended = and_(
-        runs.c.started < cutoff,
-        runs.c.status.not_in(_NOT_ENDED),
-        runs.c.owner.is_(None),
-        ~active,
-        ~stored,
-    )
-    return select(runs.c.run_id, runs.c.started).where(ended)
-
-
-def _prune_some(connection: Connection, *, chain: Chain, step: _Step) -> tuple[Pruned, _Step]:
+def _prune_some(connection: Connection, *, chain: Chain, step: Step) -> tuple[Pruned, Step]:
     """Removes the next batch of ended runs and some expired documents, in one transaction. Returns the counts, and the progress
     from which the next batch continues."""
     expired = _remove_expired(connection, step.at)
     head = chain.lock(connection)  # no other process prunes the same rows meanwhile
-    statement = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
+    statement = ended_runs(step.cutoff, step.at, few=True).where(runs.c.started < step.before)
+    statement = statement.order_by(runs.c.started).limit(step.batch)
     if step.after is not None:
         statement = statement.where(runs.c.started >= step.after)
     ended = connection.execute(statement).all()
@@ -224,30 +162,9 @@ def _prune_some(connection: Connection, *, chain: Chain, step: _Step) -> tuple[P
     connection.execute(delete(runs).where(runs.c.run_id.in_(run_ids)))
     done = Pruned(runs=len(run_ids), events=len(rows), documents=expired)
     first, last = (rows[0].id, rows[-1].id) if rows else (0, 0)
-    step = replace(step, after=ended[-1].started, record=_record(connection, step, done, first, last))
+    step = replace(step, after=ended[-1].started, record=record_pruning(connection, step, done, first, last))
     _give_back(connection, len(run_ids))
     return done, step
-
-
-def _record(connection: Connection, step: _Step, done: Pruned, first: int, last: int) -> int:
-    """Adds a batch to the pruning's row and returns the row's id."""
-    if step.record is None:
-        row = {"at": step.at, "by": step.by, "cutoff": step.cutoff, "runs": done.runs, "events": done.events}
-        statement = insert(prunings).values(**row, first_event=first, last_event=last).returning(prunings.c.id)
-        return int(connection.execute(statement).scalar_one())
-    extremes = select(prunings.c.first_event, prunings.c.last_event).where(prunings.c.id == step.record)
-    before = connection.execute(extremes).one()
-    connection.execute(
-        update(prunings)
-        .where(prunings.c.id == step.record)
-        .values(
-            runs=prunings.c.runs + done.runs,
-            events=prunings.c.events + done.events,
-            first_event=min(before.first_event, first),
-            last_event=max(before.last_event, last),
-        )
-    )
-    return step.record
 
 
 def _remove_expired(connection: Connection, now: float) -> int:

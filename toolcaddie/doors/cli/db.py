@@ -24,7 +24,8 @@ from toolcaddie.personas import StoredChats
 from toolcaddie.storage.copying import copy_database
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.engines import BUSY_SECONDS, engine_of, parse_url
-from toolcaddie.storage.retention import Pruned, Statistics
+from toolcaddie.storage.prunings import Pruned
+from toolcaddie.storage.retention import Statistics
 from toolcaddie.tools.team.pruning import old_session_chats, prune_sessions
 from toolcaddie.util.user import user_name
 
