@@ -57,7 +57,7 @@ class _Locks:
                 event.remove(target, name, listener)
 
     def _executed(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if _HEAD in statement and statement.endswith("FOR UPDATE"):
+        if _HEAD in statement and "FOR UPDATE" in statement:
             self._began = time.perf_counter()
 
     def _returned(self, *_: Any) -> None:

@@ -148,6 +148,32 @@ async def test_a_paused_run_is_pending_until_it_is_carried_on_and_ends(database:
     assert (await database.events.runs())[0].status == "completed"
 
 
+@pytest.mark.parametrize("flushes", [False, True])
+async def test_a_run_stands_as_its_rows_say_in_one_group_and_in_many(database: Database, *, flushes: bool) -> None:
+    end = {"status": "completed", "calls": 2, "rounds": 3, "seconds": 0.5}
+    records = [
+        started("straight", 1.0),
+        started("resumed", 2.0),
+        started("open", 3.0),
+        record("resumed", 2, "run_paused", {"status": "pending", "calls": 1, "rounds": 1, "seconds": 0.1}),
+        record("straight", 2, "run_finished", end),
+        record("resumed", 3, "run_resumed", {"status": "running"}),
+        record("resumed", 4, "run_finished", {**end, "calls": 5}),
+    ]
+    for one in records:
+        database.events.append(one)
+        if flushes:
+            await database.events.flush()
+    runs = {run.run_id: run for run in await database.events.runs()}
+    assert {run_id: (run.status, run.calls, run.rounds, run.seconds) for run_id, run in runs.items()} == {
+        "straight": ("completed", 2, 3, 0.5),
+        "resumed": ("completed", 5, 3, 0.5),
+        "open": ("running", 0, 0, None),
+    }
+    owner = await database.leases.own()
+    assert {run_id: run.owner for run_id, run in runs.items()} == {"straight": None, "resumed": None, "open": owner}
+
+
 async def test_a_log_that_cannot_write_refuses_until_it_can_again_and_loses_nothing(file_url: str) -> None:
     """Fails closed (design.md 3): no run goes on while its trail is not written."""
     async with Database(file_url) as database:

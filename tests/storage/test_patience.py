@@ -100,6 +100,29 @@ async def test_work_whose_commit_was_cut_off_is_done_once(postgresql_url: str, c
 
 
 @pytest.mark.parametrize("cuts", ["before", "after", "late"])
+async def test_the_first_work_of_a_process_is_done_once_if_its_commit_was_cut_off(
+    postgresql_url: str, cuts: str
+) -> None:
+    async with behind_proxy(postgresql_url) as (proxy, url), Database(url) as database:
+        proxy.cuts = cuts
+        assert await database.store.append("stream", [b"first"]) == 1
+        assert proxy.cuts == "", "the connection was cut"
+        assert [entry.value for entry in await database.store.read("stream")] == [b"first"]
+
+
+@pytest.mark.parametrize("cuts", ["before", "after", "late"])
+async def test_rows_of_the_trail_whose_commit_was_cut_off_are_written_once(postgresql_url: str, cuts: str) -> None:
+    async with behind_proxy(postgresql_url) as (proxy, url), Database(url) as database:
+        for seq in (1, 2):
+            database.events.append(EventRecord(run_id="run_1", seq=seq, at=0.0, kind="note", data={}))
+            proxy.cuts = cuts
+            await database.events.flush()
+            assert proxy.cuts == "", "the connection was cut"
+        assert [record.seq for record in await database.events.events("run_1")] == [1, 2]
+        assert not (await database.audits.verify()).changes
+
+
+@pytest.mark.parametrize("cuts", ["before", "after", "late"])
 async def test_a_claim_whose_commit_was_cut_off_is_still_the_claim_of_this_process(
     postgresql_url: str, cuts: str
 ) -> None:

@@ -19,7 +19,9 @@ from toolcaddie.storage.seals import Head, Sealer, same
 from toolcaddie.storage.tables import events, trail_head
 from toolcaddie.util.replacing import replace
 
-_READ = "SELECT trail, first, position, link, key_id, seal FROM trail_head WHERE id = 1"
+HEAD = "trail, first, position, link, key_id, seal"
+"""The columns of a head."""
+_READ = f"SELECT {HEAD} FROM trail_head WHERE id = 1"
 _INSERT = CompiledStatement(insert(events), ("id", "run_id", "seq", "at", "kind", "data", "link"))
 _CHANGED = ("position", "link", "key_id", "seal")
 _ADVANCE = CompiledStatement(
@@ -27,6 +29,9 @@ _ADVANCE = CompiledStatement(
     .where(trail_head.c.id == literal_column("1"))
     .values({name: bindparam(f"new_{name}") for name in _CHANGED})
 )
+
+Locked = tuple[Head, bytes | None]
+"""A head and its seal."""
 
 
 class ChainError(StorageError):
@@ -45,28 +50,34 @@ class Chain:
         self._transaction: Any = None
         """The transaction in which `_last` was read. The head read again in it may not be on disk yet."""
 
-    def append(self, connection: Connection, rows: Sequence[Mapping[str, Any]], head: Head) -> None:
-        """Inserts rows of the table `events` in this order behind the locked head, and gives them their ids and links."""
+    def linked(self, rows: Sequence[Mapping[str, Any]], head: Head) -> tuple[Sequence[Mapping[str, Any]], Head]:
+        """Returns rows of the table `events` with the ids and links that they get behind the locked head, and the next head."""
         position, link = head.position, head.link
         linked: list[Mapping[str, Any]] = []
         for row in rows:
             position += 1
             link = self.sealer.link(link, (position, row["run_id"], row["seq"], row["at"], row["kind"], row["data"]))
             linked.append({**row, "id": position, "link": link})
+        return linked, replace(head, position=position, link=link, key_id=self.sealer.key_id)
+
+    def append(self, connection: Connection, rows: Sequence[Mapping[str, Any]], head: Head) -> None:
+        """Inserts rows of the table `events` in this order behind the locked head."""
+        linked, next_head = self.linked(rows, head)
         _INSERT.execute(connection, linked)
-        write_head(connection, replace(head, position=position, link=link, key_id=self.sealer.key_id), self.sealer)
+        write_head(connection, next_head, self.sealer)
 
     def begin(self, connection: Connection) -> None:
         """Seals the head of a new database, so that nobody without the key can put an empty chain in the place of this one."""
         head, _ = read_head(connection)
         write_head(connection, self.sealer.begun(head), self.sealer)
 
-    def lock(self, connection: Connection) -> Head:
-        """Returns the head. No other process can add or prune rows until the transaction ends.
+    def lock(self, connection: Connection, locked: Locked | None = None) -> Head:
+        """Returns the head. No other process can add or prune rows until the transaction ends. `locked`: the head and its seal,
+        if this transaction has locked it already.
 
         Raises `ChainError` if the head was changed by another program than Toolcaddie: a new row would cover that up.
         """
-        head, seal = read_head(connection, lock=True)
+        head, seal = read_head(connection, lock=True) if locked is None else locked
         if head.is_unsealed and not seal and not self.sealer.key_id:
             head = self.sealer.begun(head)
         elif head.key_id != self.sealer.key_id:
@@ -94,7 +105,7 @@ class Chain:
         self._last, self._transaction = head, transaction
 
 
-def read_head(connection: Connection, *, lock: bool = False) -> tuple[Head, bytes | None]:
+def read_head(connection: Connection, *, lock: bool = False) -> Locked:
     """Returns the head and its seal. `lock`: other transactions that lock it wait until this one ends. Raises `ChainError` if
     there is no head."""
     if (
@@ -104,6 +115,11 @@ def read_head(connection: Connection, *, lock: bool = False) -> tuple[Head, byte
         row = driver.execute(_READ).fetchone()
     else:
         row = connection.exec_driver_sql(f"{_READ} FOR UPDATE" if lock else _READ).first()
+    return head_of(row)
+
+
+def head_of(row: Sequence[Any] | None) -> Locked:
+    """Returns the head and its seal from the columns of `HEAD`. Raises `ChainError` if there is no row."""
     if row is None:
         raise ChainError(f"the head of the trail is missing; {_ADVICE}")
     trail, first, position, link, key_id, seal = row
@@ -112,13 +128,12 @@ def read_head(connection: Connection, *, lock: bool = False) -> tuple[Head, byte
 
 def write_head(connection: Connection, head: Head, sealer: Sealer) -> None:
     """Writes the head and its seal."""
-    row = {
-        "new_position": head.position,
-        "new_link": head.link,
-        "new_key_id": head.key_id,
-        "new_seal": sealer.head(head),
-    }
-    _ADVANCE.execute(connection, [row])
+    _ADVANCE.execute(connection, [{f"new_{name}": value for name, value in head_values(head, sealer).items()}])
+
+
+def head_values(head: Head, sealer: Sealer) -> Mapping[str, Any]:
+    """Returns the columns of a head that change when rows are added."""
+    return dict(zip(_CHANGED, (head.position, head.link, head.key_id, sealer.head(head)), strict=True))
 
 
 def key_refusal(of_head: str, own: str) -> str:

@@ -49,7 +49,8 @@ class CompiledStatement:
         cached = self._texts.get((dialect.name, dialect.driver))
         text, order = self._compile(dialect) if cached is None else cached
         if order is None:
-            connection.exec_driver_sql(text, list(rows))
+            # For several rows the driver takes a longer way, which pays for one row too.
+            connection.exec_driver_sql(text, rows[0] if len(rows) == 1 else list(rows))
             return
         values = [tuple([row[name] for name in order]) for row in rows]
         at = 0

@@ -11,27 +11,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache
-from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, func, literal_column, select, true, update
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from toolcaddie.core.errors import AuditError, RunTakenError, StorageError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import StorageWatch
 from toolcaddie.storage.chain import Chain
-from toolcaddie.storage.compiled import CompiledStatement
+from toolcaddie.storage.groups import Group, opening, write_group
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
-from toolcaddie.storage.patience import pipelined
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.run_changes import ENDING, RunChange, sorted_changes
 from toolcaddie.storage.run_queries import select_runs
-from toolcaddie.storage.run_tools import CALLS, CalledTool, add_tools, tools_in
-from toolcaddie.storage.tables import events, prunings, runs
-from toolcaddie.storage.upsert import upsert
+from toolcaddie.storage.run_tools import CALLS, CalledTool, tools_in
+from toolcaddie.storage.tables import events, prunings
 from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer, outcome
 
@@ -250,15 +247,17 @@ class Journal:
             lines = tuple(self._lines)
             self._writing = len(lines)
         if lines:
-            owner = self._leases.check(connection)
+            opened = opening(connection, self._leases.number)
+            owner = self._leases.check(connection, exists=opened.lease_exists)
             current_lines = [line for line in lines if line.generation == self._leases.generation]
             if current_lines:
-                rows = self._numbered(connection, current_lines)
-                head = self._chain.lock(connection)
-                with pipelined(connection):
-                    self._chain.append(connection, rows, head)
-                    _change_runs(connection, current_lines, owner)
-                    add_tools(connection, [tool for line in current_lines for tool in line.tools])
+                group = Group(
+                    rows=self._numbered(connection, current_lines),
+                    changes=sorted_changes([line.change for line in current_lines if line.change], owner),
+                    tools=[tool for line in current_lines for tool in line.tools],
+                    owner=owner,
+                )
+                write_group(connection, group, self._chain, self._chain.lock(connection, opened.head))
         return len(lines)
 
     def _numbered(self, connection: Connection, lines: Sequence[_Line]) -> Sequence[Mapping[str, Any]]:
@@ -325,10 +324,6 @@ _LAST = (
 _ALWAYS_KEPT = _ENDS | {"call_unknown"}
 """Kinds queued even while nothing can be written: they happened, and an ended run must not look as if it continued."""
 
-_ENDING = ("status", "calls", "rounds", "seconds")
-"""Columns of a run's row that its end changes, if the record has them."""
-
-
 _OLDER_NAMES = {"call_finished": ("turn", "number"), **dict.fromkeys(_ENDS, ("turns", "calls"))}
 """Kind of record -> the name of a field in records of older versions, and its present name."""
 
@@ -339,12 +334,7 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
     event: Mapping[str, Any]
     generation: int
     """Lease generation in which the event was appended."""
-    new_run: Mapping[str, Any] | None = None
-    """The whole row of a run that starts."""
-    changes: Mapping[str, Any] | None = None
-    """Columns of the run's row that change, when it ends, pauses or is resumed."""
-    continues: bool = False
-    """True: this process owns the run from this event on."""
+    change: RunChange | None = None
     tools: tuple[CalledTool, ...] = ()
     """The tools that the run has called."""
     is_shared: bool = False
@@ -365,13 +355,17 @@ def _line(record: EventRecord, generation: int, *, is_shared: bool, tools: tuple
         # `audit.trail` has redacted the texts; this covers names and ids, which it stores as they are.
         "data": KNOWN.redact(_encode(packed(record.data) if record.kind == PACKED else record.data).decode()),
     }
+    return _Line(event, generation, change=_change(record), tools=tools, is_shared=is_shared)
+
+
+def _change(record: EventRecord) -> RunChange | None:
+    """Returns the change of the run's row that follows from a record."""
     if record.kind == "run_started":
-        return _Line(event, generation, new_run=_new_run(record), is_shared=is_shared)
-    if record.kind in _ENDS or record.kind in _BEGINS:
-        changes = {name: record.data[name] for name in _ENDING if name in record.data}
-        continues = record.kind in _BEGINS
-        return _Line(event, generation, changes=changes, continues=continues, tools=tools, is_shared=is_shared)
-    return _Line(event, generation, tools=tools, is_shared=is_shared)
+        return RunChange(record.run_id, new_run=_new_run(record))
+    if record.kind not in _ENDS and record.kind not in _BEGINS:
+        return None
+    changes = {name: record.data[name] for name in ENDING if name in record.data}
+    return RunChange(record.run_id, changes=changes, continues=record.kind in _BEGINS) if changes else None
 
 
 def record_of(row: Row[Any]) -> EventRecord:
@@ -405,32 +399,6 @@ def _new_run(record: EventRecord) -> Mapping[str, Any]:
         "rounds": 0,
         "seconds": None,
     }
-
-
-def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> None:
-    """Inserts new runs, then changes runs. Consecutive lines that change the same columns share a statement."""
-    if new_runs := [{**line.new_run, "owner": owner} for line in lines if line.new_run]:
-        upsert(connection, runs, new_runs)
-    changing = (line for line in lines if line.changes)
-    for (columns, continues), group in groupby(changing, key=lambda line: (tuple(line.changes or ()), line.continues)):
-        _ending(columns, continues).execute(connection, [_parameters(line, owner) for line in group])
-
-
-def _parameters(line: _Line, owner: int) -> dict[str, Any]:
-    changes = {f"new_{name}": value for name, value in (line.changes or {}).items()}
-    ownership = {"new_owner": owner} if line.continues else {"new_owner": None, "by": owner}
-    return {**changes, **ownership, "of_run": line.event["run_id"]}
-
-
-@cache
-def _ending(columns: tuple[str, ...], continues: bool) -> CompiledStatement:
-    """Returns the statement that changes these columns of a run's row. `continues`: this process becomes the owner of the run;
-    otherwise the run loses its owner."""
-    is_pending = runs.c.owner.is_(None) & (runs.c.status == literal_column("'pending'"))
-    # A process must not end a run that another one continues or has ended meanwhile. Resuming a run needs its claim.
-    is_ours = true() if continues else (runs.c.owner == bindparam("by")) | is_pending
-    changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
-    return CompiledStatement(update(runs).where(runs.c.run_id == bindparam("of_run"), is_ours).values(changes))
 
 
 def _audit_error(error: StorageError) -> AuditError:

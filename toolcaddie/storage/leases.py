@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import StorageWatch
+from toolcaddie.storage.marks import LEAVE_MARK, due_mark
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import owners, runs
 from toolcaddie.storage.watch import UNWATCHED
@@ -56,6 +57,7 @@ Settle = Callable[[Connection, int], None]
 # The statements are built once, because building one costs more than running it. `_EXISTS` takes the weakest lock that
 # makes a removal of the row wait; a change of the beat does not wait for it.
 _EXISTS = select(owners.c.number).where(owners.c.number == bindparam("n")).with_for_update(read=True, key_share=True)
+_EXISTS_WITH_MARK = text(f"WITH mark AS ({LEAVE_MARK}) SELECT number FROM owners WHERE number = :n FOR KEY SHARE")
 _TAKE = insert(owners).returning(owners.c.number)
 _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owners.c.beat + 1)
 _BEATS = select(owners.c.number, owners.c.beat, owners.c.seconds)
@@ -139,6 +141,8 @@ class DatabaseLeases:
         self._number: int | None = None
         self._durable = False
         """True once the row of `_number` is committed. Until then, a missing row only means that it was rolled back."""
+        self._looked: tuple[object, int] | None = None
+        """The transaction that has found the row of a number most recently."""
         self._sights: dict[int, _Sight] = {}
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -193,14 +197,20 @@ class DatabaseLeases:
             ages[self._number] = now - self._beaten_at
         return ages
 
-    def check(self, connection: Connection) -> int:
-        """Returns the number under which this process may write in this transaction.
+    @property
+    def number(self) -> int | None:
+        """The number of this process, whose lease may be lost; None: it has none yet."""
+        return self._number
+
+    def check(self, connection: Connection, *, exists: bool | None = None) -> int:
+        """Returns the number under which this process may write in this transaction. `exists`: whether there is a row with
+        `number`, if this transaction has looked and locked it.
 
         It is a new number if the process has none yet or has lost its lease. Runs in the writer's thread.
         """
         number = self._number
         if number is not None:
-            if _exists(connection, number):
+            if self._exists(connection, number) if exists is None else exists:
                 if self._steady() - self._beaten_at > self._interval:
                     self._beat(connection, number)
                 return number
@@ -213,7 +223,7 @@ class DatabaseLeases:
 
     def require(self, connection: Connection, number: int) -> None:
         """Raises `LeaseLostError` if the owner with that number has lost its lease. Runs in the writer's thread."""
-        if _exists(connection, number):
+        if self._exists(connection, number):
             return
         if self._durable and number == self._number:
             self._lost()
@@ -287,11 +297,19 @@ class DatabaseLeases:
         self._beating_at = self._steady()
         connection.execute(_BEAT, {"n": number})
 
+    def _exists(self, connection: Connection, number: int) -> bool:
+        """Returns True if there is a row with that number. It stays until the transaction ends, so one look is enough."""
+        look = (connection.get_transaction(), number)
+        if look != self._looked:
+            self._looked = look if _exists(connection, number) else None
+        return self._looked is not None
+
     def _remove(self, connection: Connection, *, number: int, beat: int | None = None) -> bool:
         """Removes an owner and settles its open runs.
 
         Returns False if another process has removed the owner, or if its beat is no longer `beat`.
         """
+        self._looked = None
         is_unchanged = owners.c.number == number
         if beat is not None:
             is_unchanged &= owners.c.beat == beat
@@ -323,6 +341,8 @@ def _exists(connection: Connection, number: int) -> bool:
     if connection.dialect.name == "sqlite":  # has no row locks; without SQLAlchemy the read takes a tenth of the time
         driver: Any = connection.connection.driver_connection
         return driver.execute("SELECT 1 FROM owners WHERE number = ?", (number,)).fetchone() is not None
+    if mark := due_mark(connection):  # two statements for the price of one
+        return connection.execute(_EXISTS_WITH_MARK, {**mark, "n": number}).first() is not None
     return connection.execute(_EXISTS, {"n": number}).first() is not None
 
 

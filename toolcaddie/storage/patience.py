@@ -8,17 +8,14 @@ has no server that could be away.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, delete, select
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from toolcaddie.storage.tables import commit_marks
-from toolcaddie.storage.upsert import upsert
+from toolcaddie.storage.marks import Marks
 
 T = TypeVar("T")
 
@@ -27,15 +24,8 @@ PATIENCE_SECONDS = 10.0
 
 _PAUSE = 0.05
 """Seconds between two attempts to reach it."""
-_WEEK_SECONDS = 7 * 86_400
-_KEPT_WEEKS = 4
-"""Weeks after which the mark of a writer that has not written since is removed."""
-_ID_BYTES = 12
 _GONE = ("08", "57P01", "57P02", "57P03")
 """Beginnings of PostgreSQL's codes for a connection that broke, and for a server that shuts down, has crashed, or starts."""
-# The lock waits for a commit that the server still works on, although the connection that sent it is lost.
-_MARK = select(commit_marks.c.mark).where(commit_marks.c.writer == bindparam("of_writer")).with_for_update()
-_OLD = delete(commit_marks).where(commit_marks.c.week < bindparam("before"))
 
 
 class Transactions:
@@ -45,8 +35,7 @@ class Transactions:
         self._engine = engine
         self._is_over = is_over
         self._can_be_away = engine.dialect.name == "postgresql"
-        self._writer = os.urandom(_ID_BYTES).hex()
-        self._mark = 0
+        self._marks = Marks()
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Returns the result of a transaction that writes nothing. Raises what it raises."""
@@ -61,22 +50,23 @@ class Transactions:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Returns the result of a transaction, which was committed once. `work` may run several times. Raises what it raises; an
         error of the connection says that nothing, or an unknown part, was committed."""
+        if not self._can_be_away:
+            with self._engine.begin() as connection:
+                return work(connection)
         waiting = _Waiting()
         while True:
-            self._mark += 1
+            mark = self._marks.next()
             committing = False
             try:
                 with self._engine.begin() as connection:
+                    mark.announce(connection)
                     result = work(connection)
-                    if self._can_be_away:
-                        self._leave_mark(
-                            connection
-                        )  # before the commit is sent, so that the row is locked from then on
+                    mark.leave(connection)  # before the commit is sent, so that its row is locked from then on
                     committing = True
                 return result
             except DBAPIError as error:
                 self._wait(error, waiting)
-            if committing and self.read(self._last_mark) == self._mark:
+            if committing and self.read(mark.is_committed):
                 return result
 
     def _wait(self, error: DBAPIError, waiting: _Waiting) -> None:
@@ -84,15 +74,6 @@ class Transactions:
         if not self._can_be_away or not _is_gone(error) or self._is_over() or waiting.is_over():
             raise error
         waiting.pause()
-
-    def _leave_mark(self, connection: Connection) -> None:
-        week = int(time.time()) // _WEEK_SECONDS
-        if self._mark == 1:
-            connection.execute(_OLD, {"before": week - _KEPT_WEEKS})
-        upsert(connection, commit_marks, {"writer": self._writer, "mark": self._mark, "week": week})
-
-    def _last_mark(self, connection: Connection) -> int | None:
-        return connection.execute(_MARK, {"of_writer": self._writer}).scalar()
 
 
 class _Waiting:
@@ -109,27 +90,6 @@ class _Waiting:
             self._deadline = time.monotonic() + PATIENCE_SECONDS
         else:
             time.sleep(_PAUSE)
-
-
-@contextmanager
-def pipelined(connection: Connection) -> Iterator[None]:
-    """Sends the statements of the block to PostgreSQL without waiting for each answer; none of them may be asked for rows or for
-    their number. The block ends when all are done. On SQLite, nothing is different."""
-    driver: Any = connection.connection.driver_connection
-    if connection.dialect.driver != "psycopg":
-        yield
-        return
-    dialect: Any = connection.dialect
-    try:
-        with driver.pipeline():
-            yield
-    except dialect.loaded_dbapi.Error as error:
-        is_lost = dialect.is_disconnect(error, driver, None)
-        if is_lost:
-            connection.invalidate(error)
-        raise DBAPIError.instance(
-            None, None, error, dialect.loaded_dbapi.Error, connection_invalidated=is_lost, dialect=dialect
-        ) from error
 
 
 def _is_gone(error: DBAPIError) -> bool:
