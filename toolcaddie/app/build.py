@@ -31,6 +31,7 @@ from toolcaddie.app.runtimes import attempts_of, check_personas, host_parts, run
 from toolcaddie.app.sandboxes import SandboxOnDemand
 from toolcaddie.app.settings import DEFAULT_DATABASE, Settings
 from toolcaddie.app.taught import logged_requests, past_entries
+from toolcaddie.app.tenants import tenants_of
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
 from toolcaddie.core.events import SourceStatus
@@ -133,7 +134,8 @@ async def assembled(
     provider = provider_of(settings, registry, parts)
     trail = Trail(database.events, durable=settings.storage.durable)
     parts = replace(parts, reviewer=reviewer_of(settings, provider, registry, trail, database.meter))
-    sources = sources_of(settings, registry, parts, needed=needs_catalog)
+    tenants = tenants_of(settings, registry, parts)
+    sources = sources_of(settings, registry, parts, needed=needs_catalog and tenants is None)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     reloading = Reloading(source, settings, registry, parts)
     requests = logged_requests(settings)
@@ -147,17 +149,19 @@ async def assembled(
             settings,
             [source],
             provider,
+            tenants=tenants,
             trail=trail,
             sinks=[*sinks_of(settings, registry, parts), *notices],
             meter=database.meter,
             classifier=classifier,
-            attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
+            attempts=attempts_of(settings, clients_retry=clients_retry and not sources and tenants is None),
             registry=registry,
             parts=parts,
         )
 
         async def reload(changed: Settings) -> Changes:
             changes = await reloading.reload(changed, runtime.change_policy)
+            changes = replace(changes, tenants=await runtime.catalogs.look_again())
             if changes.policy:
                 warn_of_names(changed, runtime.source.snapshot(), await database.keys.list())
             return changes

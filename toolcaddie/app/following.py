@@ -142,6 +142,7 @@ class _Follower:
             removed=list(changes.removed),
             replaced=list(changes.replaced),
             policy=changes.policy,
+            tenants=list(changes.tenants),
         )
         return ""
 

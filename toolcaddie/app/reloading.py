@@ -28,6 +28,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     replaced: Sequence[str] = ()
     policy: bool = False
     """True if the policy was made again, because its settings or one of its files had changed."""
+    tenants: Sequence[str] = ()
+    """Tenants whose open catalogs were made again, because their files had changed."""
 
 
 class _Loaded(Struct, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.definitions import frozen
 from toolcaddie.sources.life import log_status
+from toolcaddie.sources.tenant_parts import Tenants
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.util.replacing import replace
 
@@ -116,6 +117,7 @@ def runtime_of(
     sources: Sequence[ToolSource],
     provider: Provider,
     *,
+    tenants: Tenants | None = None,
     trail: EventSink | None = None,
     sinks: Sequence[EventSink] = (),
     meter: KeyMeter | None = None,
@@ -127,9 +129,9 @@ def runtime_of(
 ) -> Runtime:
     """Returns a runtime with these parts; the settings determine everything else.
 
-    `attempts`: the largest number of requests to a model for one answer. `asks`: False for commands that send no request to a
-    model, so that no key and no `meter` (which counts what bots use) is needed. The parts that the settings name are made by
-    `registry`, which passes `parts` to them.
+    `tenants`: the catalogs of tenants. `attempts`: the largest number of requests to a model for one answer. `asks`: False for
+    commands that send no request to a model, so that no key and no `meter` (which counts what bots use) is needed. The parts that
+    the settings name are made by `registry`, which passes `parts` to them.
     """
     registry, parts = registry or Registry(), parts or host_parts(settings)
     embedder = parts.embedder or embedder_of(settings, registry, parts)
@@ -140,6 +142,7 @@ def runtime_of(
     return Runtime(
         provider=provider,
         sources=sources,
+        tenants=tenants,
         preset=preset,
         model=asked_of(settings, registry)[1] or (PRACTICE if provider.name == PRACTICE else ""),
         fallbacks=fallbacks_of(settings, registry, parts) if asks else (),

@@ -64,8 +64,9 @@ class Gates:
 
     policy: CurrentPolicy
     approvals: ApprovalStore
-    source: AssessingSource | None = None
-    """Judges each call by its arguments before the policy does. None: nothing does."""
+    source_of: Callable[[str], AssessingSource] | None = None
+    """Returns the source of the tools of a tenant, which judges each call by its arguments before the policy does. None: nothing
+    does."""
     approver: Approver | None = None
     wrappers: Mapping[str, Wrapper] = field(default_factory=lambda: wrappers_of(OURS))
     bounds: Bounds = DEFAULT
@@ -109,7 +110,8 @@ async def admit(
     arguments = await arguments_of(call, tool, bounds=gates.bounds)
     if isinstance(arguments, ToolResult):
         return replace(pending, result=arguments)
-    assessment = await assessment_of(tool, arguments.values, replace(context, taint=state.taint), gates.source)
+    source = None if gates.source_of is None else gates.source_of(context.principal.tenant)
+    assessment = await assessment_of(tool, arguments.values, replace(context, taint=state.taint), source)
     request = CallRequest(
         call=call, tool=tool, arguments=arguments.values, context=context, state=state, assessment=assessment
     )

@@ -39,8 +39,8 @@ class Answered(Struct, frozen=True, kw_only=True):
 class JudgedApprovals:
     """Approvals that only those may answer who may approve the call. Implements `ports.ApprovalStore` around another store.
 
-    An answer without a person (`by=None`) is the application's own, and is not judged. `tool_now` returns a tool as it is now, by
-    its name; None: it is not known.
+    An answer without a person (`by=None`) is the application's own, and is not judged. `tool_now` returns a tool of a
+    tenant as it is now, by its name; None: it is not known.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class JudgedApprovals:
         policy: CurrentPolicy,
         visibility: Visibility,
         *,
-        tool_now: Callable[[str], Tool | None] = lambda name: None,
+        tool_now: Callable[[str, str], Tool | None] = lambda tenant, name: None,
     ) -> None:
         self._approvals = approvals
         self._policy = policy
@@ -168,7 +168,7 @@ class JudgedApprovals:
 
     def _hidden(self, approval: Approval, person: Principal) -> str:
         """Returns why the tool of a question is hidden from this person, as it was then or as it is now; empty: it is not."""
-        now = self._tool_now(approval.tool)
+        now = self._tool_now(approval.principal.tenant, approval.tool)
         asked = approval.subject if approval.restrictions_kept else None
         tools = [tool for tool in (asked, now) if tool is not None]
         if not tools:

@@ -15,9 +15,10 @@ from toolcaddie.core.bots import Mode
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Principal
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
+from toolcaddie.util.bounded import Bounded
 
-_MAX_CATALOGS = 4
-"""Largest number of catalogs whose masks are cached."""
+_CATALOGS = 4
+"""Number of catalogs whose masks are cached, unless more are used at once."""
 _MAX_MASKS = 1_000
 """Largest number of cached masks of one catalog."""
 
@@ -62,10 +63,11 @@ class Visibility:
     The tools that a caller sends with a request stay visible whatever categories are enabled.
     """
 
-    def __init__(self, bots: Bots) -> None:
+    def __init__(self, bots: Bots, *, catalogs: int = 0) -> None:
+        """`catalogs`: the number of catalogs that are used at once, such as those of tenants."""
         self._bots = bots
         # Keyed by version, so that no catalog is kept alive; bounded, because a long-lived process has many catalogs.
-        self._cached: dict[str, _CatalogMasks] = {}
+        self._cached: Bounded[str, _CatalogMasks] = Bounded(_CATALOGS + catalogs)
 
     def mask(self, catalog: Catalog, principal: Principal, mode: Mode = "conversation") -> Mask | None:
         """Returns the mask for a role and a bot in a mode, made once for each; None: everything is visible."""
@@ -77,6 +79,10 @@ class Visibility:
             cached.masks.clear()
         mask = cached.masks[caller] = self._new_mask(catalog, cached.restricted, principal, mode)
         return mask
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the masks of a catalog that is no longer used."""
+        self._cached.pop(catalog.version)
 
     def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
         """Returns what hides one tool from a principal, as `mask` does; None: nothing does."""
@@ -93,12 +99,11 @@ class Visibility:
         return Restriction(rule=rule, reason="the category of the tool is not enabled")
 
     def _add(self, catalog: Catalog) -> _CatalogMasks:
-        """Makes the entry of a catalog without masks, and drops entries of the oldest catalogs if there are too many."""
+        """Makes the entry of a catalog without masks."""
         restricted = tuple((position, tool) for position, tool in enumerate(catalog.tools) if tool.is_restricted)
         has_tenants = any(tool.tenant is not None for _, tool in restricted)
         masks = _CatalogMasks(restricted=restricted, has_tenants=has_tenants)
-        latest = list(self._cached.items())[1 - _MAX_CATALOGS :]
-        self._cached = {**dict(latest), catalog.version: masks}
+        self._cached.put(catalog.version, masks)
         return masks
 
     def _new_mask(self, catalog: Catalog, restricted: _Restricted, principal: Principal, mode: Mode) -> Mask | None:
@@ -115,7 +120,7 @@ class Visibility:
         if enabled is not None:
             for position, tool in enumerate(catalog.tools):
                 mask[position] &= tool.category in enabled or tool.source == CLIENT_SOURCE
-        return bytes(mask)
+        return bytes(mask) if 0 in mask else None
 
 
 def _rule(tool: Tool, principal: Principal) -> str:

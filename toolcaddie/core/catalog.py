@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import wraps
 from itertools import compress, count
 from operator import is_not
+from typing import Any, TypeVar
 
 from toolcaddie.core.errors import CatalogError, DuplicateToolError
 from toolcaddie.core.places import Places
@@ -27,8 +28,7 @@ Mask = bytes
 DIGEST_BYTES = 32
 """Size of a SHA-256 digest."""
 
-_CATALOGS = 8
-"""The largest number of catalogs whose grouping by category is cached."""
+T = TypeVar("T")
 
 _Blocks = Mapping[bytes, tuple[bytes, bytes]]
 """The digests of neighbouring tools with the digest of all of them, by the first of these digests."""
@@ -72,6 +72,8 @@ class Catalog:
     _category_at: Mapping[str, int] = field(repr=False)
     _categories_digest: bytes = field(repr=False)
     _blocks: _Blocks = field(repr=False)
+    _facts: dict[str, Any] = field(repr=False, default_factory=dict)
+    """What `_once` has computed about the catalog."""
 
     @classmethod
     def of(
@@ -270,17 +272,31 @@ def _both(first: Mask, second: Mask) -> Mask:
     return (int.from_bytes(first, "little") & int.from_bytes(second, "little")).to_bytes(len(first), "little")
 
 
-@lru_cache(maxsize=_CATALOGS)
+def _once(compute: Callable[[Catalog], T]) -> Callable[[Catalog], T]:
+    """Decorates a function of a catalog, which is then called once for each catalog: its result lives as long as the catalog."""
+    name = compute.__name__
+
+    @wraps(compute)
+    def value(catalog: Catalog) -> T:
+        facts = catalog._facts
+        if name not in facts:
+            facts[name] = compute(catalog)
+        fact: T = facts[name]
+        return fact
+
+    return value
+
+
+@_once
 def has_own_forms(catalog: Catalog) -> bool:
-    """Returns True if a tool has a form of its own in the client's API (`Tool.own_form`). Cached, because every request needs
-    it."""
+    """Returns True if a tool has a form of its own in the client's API (`Tool.own_form`). Every request needs it."""
     return any(tool.own_form is not None for tool in catalog.tools)
 
 
-@lru_cache(maxsize=_CATALOGS)
+@_once
 def _ordinary(catalog: Catalog) -> tuple[Mask, tuple[str, ...]]:
-    """Returns a mask of the tools that have a category and are not core, and the names of their categories. Cached, because every
-    request needs them."""
+    """Returns a mask of the tools that have a category and are not core, and the names of their categories. Every request
+    needs them."""
     ordinary = bytes(tool.category is not None and not catalog.is_core(tool) for tool in catalog.tools)
     return ordinary, _names_of(catalog, ordinary)
 
@@ -290,7 +306,7 @@ def _names_of(catalog: Catalog, mask: Mask) -> tuple[str, ...]:
     return tuple(catalog.categories[at].name for at in sorted(set(compress(catalog.category_of, mask))))
 
 
-@lru_cache(maxsize=_CATALOGS)
+@_once
 def _grouped(catalog: Catalog) -> Sequence[tuple[int, ...]]:
     """Returns the positions of the tools of each category; the last entry has the tools without a category."""
     groups: list[list[int]] = [[] for _ in (*catalog.categories, None)]  # index -1: the tools without a category

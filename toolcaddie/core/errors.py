@@ -17,6 +17,7 @@ ToolcaddieError
 │   │   └── RunTakenError        another process has settled the run, so this one may not go on with it
 │   └── StorageError         the database could not be read or written
 ├── QueueFullError           too much durable work of a tenant waits; `retry_after`
+├── TenantCatalogError       the catalog of a tenant cannot be used
 ├── InterpreterError         the interpreter of programs could not be started or broke
 ├── SandboxError             the sandbox cannot run a command on this machine, or broke
 ├── HostError                a part of the machine, such as systemd, is missing, refused or failed
@@ -159,6 +160,11 @@ class QueueFullError(ToolcaddieError):
     def __init__(self, message: str, *, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TenantCatalogError(ToolcaddieError):
+    """The catalog of a tenant cannot be used: its name can have none, its files have a mistake, or it is not open. The message is
+    for the tenant's clients, so it says nothing of the files."""
 
 
 class InterpreterError(ToolcaddieError):

@@ -77,6 +77,18 @@ class Definitions:
         self._cache.put(key, definition)
         return definition
 
+    def forget(self, catalog: Catalog) -> None:
+        """Drops what is cached about a catalog that is no longer used, so that it does not stay in memory."""
+        for key in self._arrays:
+            array = self._arrays.peek(key)
+            if array is not None and array.catalog.version == catalog.version:
+                self._arrays.pop(key)
+        for tool in catalog.tools:
+            if tool.tenant is not None:  # the others may be in other catalogs too
+                self._cache.pop((id(tool), False))
+                self._cache.pop((id(tool), True))
+        self._last, self._selected = ((), None), ((), ())
+
     def delivered(self, selected: Sequence[SelectedTool]) -> tuple[DeliveredTool, ...]:
         """Returns the selected tools as they are delivered; for the same selection as before, the same object."""
         last, tools = self._selected

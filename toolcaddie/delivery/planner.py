@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, ExpectedBill, Settled
 from toolcaddie.delivery import behind, direct, masked, program
 from toolcaddie.delivery.arrangement import Arrangement, Scene
@@ -32,6 +33,10 @@ class DeliveryPlanner:
         self._exposure = exposure
         self._mode: Mode = "direct" if exposure == "all" else mode
         self._definitions = Definitions()
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the definitions of a catalog that is no longer used."""
+        self._definitions.forget(catalog)
 
     def plan_first(self, plan: DeliveryPlan) -> Delivery:
         if self._exposure == "compact":

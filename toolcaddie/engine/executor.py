@@ -30,8 +30,9 @@ log = Logger(__name__)
 class Executor:
     """Executes admitted calls. It knows nothing about rounds, messages or gates."""
 
-    def __init__(self, *, source: ToolSource, middleware: Sequence[Middleware] = ()) -> None:
-        self._invoke = _around(self._call_source, middleware, source)
+    def __init__(self, *, source_of: Callable[[str], ToolSource], middleware: Sequence[Middleware] = ()) -> None:
+        """`source_of` returns the source that runs the tools of a tenant."""
+        self._invoke = _around(self._call_source, middleware, source_of)
 
     async def carry_out(
         self, admitted: Admitted, context: RunContext, limits: Limits, number: int, emit: Emit
@@ -65,12 +66,13 @@ class Executor:
         return result
 
     @staticmethod
-    async def _call_source(source: ToolSource, invocation: Invocation) -> ToolResult:
+    async def _call_source(source_of: Callable[[str], ToolSource], invocation: Invocation) -> ToolResult:
         """Calls the source. An exception of the source becomes a failed result for the model, and its traceback is logged.
 
         An approved call is compared with the source's current tool here, at the last moment: nothing is awaited in between.
         """
         try:
+            source = source_of(invocation.context.principal.tenant)
             if invocation.approved and not _has_tool(source, invocation.tool):
                 return changed_tool(invocation.tool.name)
             result: Any = await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
@@ -123,12 +125,12 @@ class _Progress:
 
 
 def _around(
-    call_source: Callable[[ToolSource, Invocation], Awaitable[ToolResult]],
+    call_source: Callable[[Callable[[str], ToolSource], Invocation], Awaitable[ToolResult]],
     middleware: Sequence[Middleware],
-    source: ToolSource,
+    source_of: Callable[[str], ToolSource],
 ) -> CallNext:
     """Returns a function that calls the source through all `middleware`; the first is the outermost."""
-    call: CallNext = partial(call_source, source)
+    call: CallNext = partial(call_source, source_of)
     for layer in reversed(middleware):
         call = partial(layer, call_next=call)
     return call

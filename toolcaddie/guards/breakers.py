@@ -181,7 +181,22 @@ class Breakers:
             self._all[name] = Breaker(name, self._settings, observe=self._observe, clock=self._clock)
         return self._all[name]
 
+    def below(self, owner: str) -> Breakers:
+        """Returns the breakers of an owner's own upstreams, which may have the names of others: `mcp:tickets` of `acme` is called
+        `mcp:acme/tickets`."""
+        return _Below(self, owner)
+
     @property
     def circuits(self) -> Sequence[Circuit]:
         """The circuits of all upstreams, by name."""
         return [self._all[name].circuit for name in sorted(self._all)]
+
+
+class _Below(Breakers):
+    def __init__(self, all_breakers: Breakers, owner: str) -> None:
+        super().__init__()
+        self._all_breakers, self._owner = all_breakers, owner
+
+    def named(self, name: str) -> Breaker | None:
+        kind, _, upstream = name.partition(":")
+        return self._all_breakers.named(f"{kind}:{self._owner}/{upstream}")

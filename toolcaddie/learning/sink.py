@@ -58,9 +58,9 @@ class _Run:
 class LearningSink:
     """An event sink that stores the request of a run, and the tools that it called without an error, when the run ends or pauses.
 
-    `redact` removes secrets from a text before it is stored. `tool_of` returns the current tool of a name. `refit` fits the
-    weight of the memory again. New indexes are made and `refit` is called in another thread. `window` and `window_user` limit
-    the messages before the request that are read, as in the settings of selection.
+    `redact` removes secrets from a text before it is stored. `tool_of` returns the current tool of a tenant by its name. `refit`
+    fits the weight of the memory again. New indexes are made and `refit` is called in another thread. `window` and `window_user`
+    limit the messages before the request that are read, as in the settings of selection.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LearningSink:
         experience: Experience,
         *,
         redact: Redact,
-        tool_of: Callable[[str], Tool | None] = lambda name: None,
+        tool_of: Callable[[str, str], Tool | None] = lambda tenant, name: None,
         refit: Callable[[], None] = lambda: None,
         window: int = 8,
         window_user: int = 4,
@@ -123,7 +123,7 @@ class LearningSink:
         run = self._runs.pop(run_id)
         if run is None or not run.selected or not run.tools:
             return  # no tools were selected (a direct call), or none were called
-        tools = ((name, self._tool_of(name)) for name in run.tools)
+        tools = ((name, self._tool_of(run.principal.tenant, name)) for name in run.tools)
         self._experience.add(
             LogEntry(
                 words=run.words,

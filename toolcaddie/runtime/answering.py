@@ -33,6 +33,7 @@ from toolcaddie.runtime.resuming import Resuming, Turn
 from toolcaddie.runtime.searching import search_for
 from toolcaddie.runtime.setups import Setup, Setups
 from toolcaddie.runtime.views import Views
+from toolcaddie.sources.tenants import TenantCatalogs
 from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 
 
@@ -41,6 +42,7 @@ class Answering:
     """The stages that answer requests, and the objects that these stages share."""
 
     setups: Setups
+    catalogs: TenantCatalogs
     views: Views
     budgets: Budgets
     classifier: Classifier | None
@@ -61,6 +63,10 @@ class Answering:
     async def answer(self, request: RunRequest, live: Listener | None = None) -> RunResult:
         """Answers one request. `live` receives the events of its run as they happen."""
         await self._check(request)
+        async with self.catalogs.held(request.principal.tenant) if request.use_catalog else nullcontext():
+            return await self._answer(request, live)
+
+    async def _answer(self, request: RunRequest, live: Listener | None) -> RunResult:
         output = self.output if request.output is None else output_of(request.output)
         before = await self.conversations.before(request)
         if before is not None and before.waiting and await self.resuming.is_answered(before.waiting, request.principal):
@@ -147,7 +153,7 @@ class Answering:
 
     async def _continue(self, before: Conversation, request: RunRequest, live: Listener | None) -> RunResult:
         """Continues the run of an earlier turn whose calls waited for a person, with the messages of this turn."""
-        context = context_of(request, self.views.of(request), self.setups.model_of(request), self.dependencies)
+        context = context_of(request, self.views.again(request), self.setups.model_of(request), self.dependencies)
         return await self.resuming.resume(
             before.waiting,
             approvals={},

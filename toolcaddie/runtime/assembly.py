@@ -22,6 +22,7 @@ from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.embedders.prepared import PATIENCE
@@ -76,6 +77,8 @@ from toolcaddie.runtime.tool_warnings import warn_of_tools
 from toolcaddie.runtime.vectors import Vectors
 from toolcaddie.runtime.views import Views
 from toolcaddie.sources.combined import combined
+from toolcaddie.sources.tenant_parts import Tenants
+from toolcaddie.sources.tenants import TenantCatalogs
 from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.runs import StoredRuns
@@ -95,6 +98,7 @@ class Assembly:
         *,
         provider: Provider | str | Entry,
         sources: Sources = (),
+        tenants: Tenants | None = None,
         preset: str | Preset = "default",
         model: str = "",
         policy: Policy | None = None,
@@ -167,16 +171,17 @@ class Assembly:
             categories=categories,
             expandable=default_preset.selection.expandable_categories,
         )
-        if source.is_open:  # names of tools that are not connected yet cannot be judged
+        catalogs = TenantCatalogs(source, tenants)
+        if source.is_open and tenants is None:  # names of tools that are not connected yet cannot be judged
             known_bots.check(source.snapshot())
         current_policy = CurrentPolicy(policy or CedarPolicy())
-        views = Views(source, current_policy, known_bots)
+        views = Views(catalogs, current_policy, known_bots)
         held = HeldResults(
             MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held")
         )
         all_meta_tools = _meta_tools(default_preset, meta_tools)
         executors = Executors(
-            source=source,
+            source_of=catalogs.source_of,
             middleware=middleware,
             config=config,
             cache_store=cache or _memory(config),
@@ -188,7 +193,7 @@ class Assembly:
         gates = Gates(
             policy=current_policy,
             approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter(), redact=redact_secrets),
-            source=source,
+            source_of=catalogs.source_of,
             approver=approver,
             wrappers=wrappers_of(all_meta_tools),
             bounds=bounds,
@@ -211,11 +216,12 @@ class Assembly:
             meta_tools=all_meta_tools,
             bounds=bounds,
             programs=known_programs,
+            catalogs=catalogs.most_used,
         )
         budgets = Budgets(bots=known_bots, meter=meter, prices_of=setups.prices_of, clock=clock)
         learning = None
         if experience is not None:
-            learning = Learning(experience, source, setups.default.selector, default_preset.selection)
+            learning = Learning(experience, catalogs, setups.default.selector, default_preset.selection)
             bus.add_sink(learning.sink)
         background, shutdown = Background(), threading.Event()
         conversations = Conversations(stored, background, clock=clock, ttl=approval_expiry)
@@ -223,14 +229,17 @@ class Assembly:
         runs = StoredRuns(stored, ttl=approval_expiry)
         if config is not None:
             warn_of_tools(config, source.snapshot())
+        catalogs.forget = partial(_forget, views, setups)
         self.source = source
+        self.catalogs = catalogs
+        """The shared catalog, and those of tenants."""
         self._dependencies = known_dependencies
         self.provider = entry.provider
         self.model = model or entry.model
         self.tool_config = config
         self.preset = default_preset
         self.approvals = JudgedApprovals(
-            gates.approvals, current_policy, Visibility(known_bots), tool_now=lambda name: source.snapshot().get(name)
+            gates.approvals, current_policy, Visibility(known_bots), tool_now=catalogs.tool
         )
         """The questions that policies ask, and their answers. A person answers only what the policy lets this person approve."""
         self._policy = current_policy
@@ -248,10 +257,11 @@ class Assembly:
         self._classifier = classifier
         self._shutdown = shutdown
         """Set when the server is being shut down."""
-        self._read = partial(read_request, bots=known_bots, source=source)
+        self._read = partial(read_request, bots=known_bots)
         self._looking = Looking(setups=setups, views=views, clock=clock)
         self._resuming = Resuming(
             setups=setups,
+            catalogs=catalogs,
             views=views,
             bots=known_bots,
             budgets=budgets,
@@ -266,6 +276,7 @@ class Assembly:
         self._runs = runs
         self._answering = Answering(
             setups=setups,
+            catalogs=catalogs,
             views=views,
             budgets=budgets,
             classifier=classifier,
@@ -283,6 +294,7 @@ class Assembly:
         )
         self._calling = Calling(
             setups=setups,
+            catalogs=catalogs,
             views=views,
             conversations=conversations,
             bus=bus,
@@ -300,6 +312,7 @@ class Assembly:
             if (close := getattr(self._classifier, "close", None)) is not None:
                 closing.push_async_callback(close)
             closing.push_async_callback(self.source.close)
+            closing.push_async_callback(self.catalogs.close)
             if self._programs is not None:
                 closing.push_async_callback(self._programs.interpreter.close)
             closing.push_async_callback(self._models.close)
@@ -308,6 +321,12 @@ class Assembly:
                 closing.push_async_callback(self._vectors.close)
             if self._learning is not None:
                 closing.push_async_callback(self._learning.settled)
+
+
+def _forget(views: Views, setups: Setups, catalog: Catalog) -> None:
+    """Drops what the stages have cached about a catalog."""
+    views.forget(catalog)
+    setups.forget(catalog)
 
 
 def _models(

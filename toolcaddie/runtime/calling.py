@@ -29,6 +29,7 @@ from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
+from toolcaddie.sources.tenants import TenantCatalogs
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.replacing import replace
 
@@ -38,6 +39,7 @@ class Calling:
     """Calls tools without a model."""
 
     setups: Setups
+    catalogs: TenantCatalogs
     views: Views
     conversations: Conversations
     bus: EventBus
@@ -97,7 +99,10 @@ class Calling:
         pending = PendingCall(call=ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=text))
         state = RunState(run_id=context.run_id, pending=(pending,), without_model=True, taint=tuple(read))
         owner = await self.documents.lease()
-        async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
+        async with (
+            self.catalogs.held(request.principal.tenant),
+            end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit,
+        ):
             await emit(replace(started(request, context, setup.preset), message=f"{name}, called directly"))
             result = await drive(setup.engine, state, context, Selection(), emit, live=False)
             store_paused = partial(self.runs.store_paused, owner=owner)

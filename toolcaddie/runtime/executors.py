@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from toolcaddie.control.results.cache import DEFAULT_TTL, Cache, CacheStatistics
 from toolcaddie.control.results.held import HeldResults
@@ -23,14 +23,14 @@ class Executors:
     def __init__(
         self,
         *,
-        source: ToolSource,
+        source_of: Callable[[str], ToolSource],
         middleware: Sequence[Middleware],
         config: ToolConfig | None,
         cache_store: CacheStore,
         held: HeldResults,
         bounds: Bounds,
     ) -> None:
-        self._source = source
+        self._source_of = source_of
         self._middleware = tuple(middleware)
         self._config = config
         self._cache_store = cache_store
@@ -52,7 +52,7 @@ class Executors:
         """
         config, limits = self._config, preset.limits
         return Executor(
-            source=self._source,
+            source_of=self._source_of,
             middleware=(
                 Truncate(limits.result_bytes, media_bytes=limits.result_media_bytes, held=self._held),
                 *self._middleware,

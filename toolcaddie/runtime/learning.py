@@ -10,24 +10,27 @@ from toolcaddie import learning
 from toolcaddie.audit.redact import redact_text
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import SelectionSettings
-from toolcaddie.core.tool import Tool
 from toolcaddie.selection.selector import Selector
-from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.tenants import TenantCatalogs
 
 
 class Learning:
     """Learns from runs as they end, and from logs. `settings` determine which messages of a run are remembered."""
 
     def __init__(
-        self, experience: learning.Experience, source: CombinedSource, selector: Selector, settings: SelectionSettings
+        self,
+        experience: learning.Experience,
+        catalogs: TenantCatalogs,
+        selector: Selector,
+        settings: SelectionSettings,
     ) -> None:
         self._experience = experience
-        self._source = source
+        self._source = catalogs.shared
         self._selector = selector
         self.sink = learning.LearningSink(
             experience,
             redact=redact_text,
-            tool_of=self._tool,
+            tool_of=catalogs.tool,
             refit=self._refit,
             window=settings.window,
             window_user=settings.window_user,
@@ -41,9 +44,6 @@ class Learning:
     async def settled(self) -> None:
         """Waits until all ended runs are remembered."""
         await self.sink.settled()
-
-    def _tool(self, name: str) -> Tool | None:
-        return self._source.snapshot().get(name)
 
     def _refit(self, catalog: Catalog | None = None) -> None:
         learning.refit(self._experience, self._selector, self._source.snapshot() if catalog is None else catalog)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,7 @@ from toolcaddie.runtime.output import Output, stored_output, with_output, with_v
 from toolcaddie.runtime.planning import taint_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
+from toolcaddie.sources.tenants import TenantCatalogs
 from toolcaddie.storage.runs import StoredRun, StoredRuns
 from toolcaddie.util.replacing import replace
 
@@ -48,6 +50,7 @@ class Resuming:
     """Resumes paused runs."""
 
     setups: Setups
+    catalogs: TenantCatalogs
     views: Views
     bots: Bots
     budgets: Budgets
@@ -83,9 +86,10 @@ class Resuming:
         request = (
             replace(stored.request, principal=identified, dependencies=dependencies) if turn is None else turn.request
         )
-        async with self.budgets.charged(
-            request, self.setups.model_of(request), requests=0 if turn is None else 1
-        ) as charge:
+        async with (
+            self.catalogs.held(request.principal.tenant) if request.use_catalog else nullcontext(),
+            self.budgets.charged(request, self.setups.model_of(request), requests=0 if turn is None else 1) as charge,
+        ):
             told = charge.counted(self.bus.emitter(live))
             return await self._resume(
                 stored,
@@ -119,7 +123,7 @@ class Resuming:
         run_id = stored.state.run_id
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
-        view = self.views.of(request)
+        view = self.views.again(request)
         context = context_of(replace(request, run_id=run_id), view, self.setups.model_of(request), self.dependencies)
         engine = setup.offerings.resumed(stored.meta_categories, context.principal)
         if output is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -60,6 +60,7 @@ class Runtime(Assembly):
     - `sources`: `ToolSource`s, plain functions, or names of catalogs ("gym"); one of them or a list. `dependencies`: objects
       that are passed to functions with a parameter of their type. If a class is given instead of an object, each request
       supplies its own object of this class.
+    - `tenants`: catalogs of tenants, each of which is opened when a request of its tenant needs it (`sources.tenants`).
     - `middleware`, `cache`: what happens around each call, and the store for results that may be reused (default: in memory).
     - `programs`: the interpreter that runs programs of the model, which call many tools at once: "monty" (the package
       `toolcaddie[programs]`). `Preset.programs` says when the model may write them.
@@ -192,7 +193,8 @@ class Runtime(Assembly):
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Runs one tool without a model. All checks of a run apply: visibility, schema, policy, approval."""
         await self.open()
-        return await self.desk(**options).call(name, arguments)
+        async with self.holding(self._read(RunRequest(messages=()), options).principal.tenant):
+            return await self.desk(**options).call(name, arguments)
 
     def desk(self, **options: Any) -> ToolDesk:
         """Returns the tools of one caller, to list, search, read and call. `options` are fields of `RunRequest`, for example
@@ -216,6 +218,12 @@ class Runtime(Assembly):
             return await self.call(name, arguments, principal=principal, injected=injected, **options)
 
         return execute
+
+    def holding(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Returns the context manager in whose block the catalog of a tenant stays open. `run`, `call` and `resume` open it
+        themselves; the methods below that look at tools, and `desk`, need it open. Without `tenants` it does nothing. Raises
+        `TenantCatalogError` if the catalog cannot be opened."""
+        return self.catalogs.held(tenant)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ class Setup:
 
     preset: Preset
     selector: Selector
+    planner: DeliveryPlanner
     engine: Engine
     offerings: Offerings
     vectors: PresetVectors
@@ -69,7 +70,9 @@ class Setups:
         meta_tools: MetaTools,
         bounds: Bounds,
         programs: Programs | None,
+        catalogs: int = 0,
     ) -> None:
+        """`catalogs`: the number of catalogs that are used at once."""
         self._default_preset = default
         self._model = model
         self._models = models
@@ -84,6 +87,7 @@ class Setups:
         self._meta_tools = meta_tools
         self._bounds = bounds
         self._programs = programs
+        self._catalogs = catalogs
         self._made: dict[tuple[str | None, Capabilities], Setup] = {}
         self._last: dict[str | None, _Last] = {}
         """Preset -> its last request."""
@@ -108,6 +112,12 @@ class Setups:
             if isinstance(table, tuple):  # a list may change
                 self._last[request.preset] = _Last(model=model, table=table, setup=setup)
         return setup if request.max_tools is None else self._limited(setup, request.max_tools)
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the indexes and definitions of a catalog that is no longer used."""
+        for setup in self._made.values():
+            setup.selector.forget(catalog)
+            setup.planner.forget(catalog)
 
     @property
     def default_model(self) -> str:
@@ -140,12 +150,19 @@ class Setups:
         effective = with_programs(
             effective, capable=self._models.write_programs(capabilities), available=self._programs is not None
         )
-        selector = Selector(effective.selection, self._rankers, core=effective.core_first, co_used=self._co_used)
+        selector = Selector(
+            effective.selection,
+            self._rankers,
+            core=effective.core_first,
+            co_used=self._co_used,
+            catalogs=self._catalogs,
+        )
         vectors = PresetVectors(self._vectors, effective)
+        planner = DeliveryPlanner(effective.exposure, mode=effective.delivery)
         engine = Engine(
             provider=self._models.forcing(effective) if effective.force else self._models.plain(),
             selector=selector,
-            planner=DeliveryPlanner(effective.exposure, mode=effective.delivery),
+            planner=planner,
             gates=self._gates,
             executor=self._executors.of(effective),
             preset=effective,
@@ -159,6 +176,7 @@ class Setups:
         return Setup(
             preset=effective,
             selector=selector,
+            planner=planner,
             engine=engine,
             offerings=Offerings(engine, self._bots),
             vectors=vectors,

@@ -17,9 +17,10 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import Tool
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Policy
+from toolcaddie.runtime.requests import check_disabled
 from toolcaddie.runtime.setups import Setup
-from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
+from toolcaddie.sources.tenants import TenantCatalogs
 
 _EMPTY = Catalog.of(())
 """The catalog of a request that uses only the caller's own tools."""
@@ -48,16 +49,16 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 class Views:
     """Makes the view of each request. A view is a mask over a snapshot, which never changes during a run."""
 
-    def __init__(self, source: CombinedSource, policy: Policy, bots: Bots) -> None:
-        self._source = source
+    def __init__(self, catalogs: TenantCatalogs, policy: Policy, bots: Bots) -> None:
+        self._catalogs = catalogs
         self._policy = policy
         self._bots = bots
-        self._visibility = Visibility(bots)
+        self._visibility = Visibility(bots, catalogs=catalogs.most_used)
         self._merged = MergedCatalogs()
 
     async def see(self, request: RunRequest, setup: Setup) -> Sight:
         """Returns the view of a request. If that takes long, it is made outside of the event loop."""
-        snapshot = self._source.snapshot()
+        snapshot = self._checked(request)
         offload = self._offload(request, setup, snapshot)
         if offload is None:
             return Sight(view=self._view(request, snapshot), offload=None)
@@ -65,7 +66,15 @@ class Views:
 
     def of(self, request: RunRequest) -> View:
         """Returns the view of a request, made in this thread."""
-        return self._view(request, self._source.snapshot())
+        return self._view(request, self._checked(request))
+
+    def again(self, request: RunRequest) -> View:
+        """Returns the view of a request whose run has begun before, with the tools that there are now."""
+        return self._view(request, self._snapshot(request))
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the masks of a catalog that is no longer used."""
+        self._visibility.forget(catalog)
 
     def restriction(self, tool: Tool, principal: Principal) -> Restriction | None:
         """Returns what hides one tool from a principal, whatever the request is; None: nothing does."""
@@ -75,6 +84,18 @@ class Views:
         if mask is None or mask[0]:
             return None
         return Restriction(rule="policy", reason="the rules of the policy about `see` hide it from this caller")
+
+    def _checked(self, request: RunRequest) -> Catalog:
+        """Returns the catalog of a request. Raises `RequestError` if it disables a tool that does not exist."""
+        snapshot = self._snapshot(request)
+        if request.disabled_tools:
+            check_disabled(request, snapshot if request.use_catalog else self._catalogs.shared.snapshot())
+        return snapshot
+
+    def _snapshot(self, request: RunRequest) -> Catalog:
+        """Returns the catalog of the request's tenant, which is held by whoever makes the view; an empty one for a request that
+        uses only the caller's own tools."""
+        return self._catalogs.snapshot(request.principal.tenant) if request.use_catalog else _EMPTY
 
     def _view(self, request: RunRequest, snapshot: Catalog) -> View:
         """Returns the snapshot with its masks. The restrictions of tools and bots hold under every policy."""
@@ -101,7 +122,7 @@ class Views:
 
     def _shadowed(self, request: RunRequest, snapshot: Catalog) -> tuple[str, ...]:
         """Returns the names of the catalog tools that the caller could see if its own tools did not have the same names."""
-        if not request.client_tools or not request.use_catalog or not len(snapshot):
+        if not request.client_tools or not len(snapshot):
             return ()
         names = [tool.name for tool in request.client_tools if snapshot.position(tool.name) is not None]
         if not names:
@@ -112,9 +133,8 @@ class Views:
     def _catalog(self, request: RunRequest, snapshot: Catalog) -> Catalog:
         """Returns the snapshot joined with the caller's own tools. If both have a tool of the same name, the caller's tool is
         used."""
-        self._bots.notice(snapshot)
-        ours = snapshot if request.use_catalog else _EMPTY
-        return self._merged.of(request.client_tools, ours) if request.client_tools else ours
+        self._bots.notice(self._catalogs.shared.snapshot())
+        return self._merged.of(request.client_tools, snapshot) if request.client_tools else snapshot
 
     def _offload(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> Offload | None:
         """Returns the function that does the work of this request outside of the event loop; None: the work is done at once."""
@@ -125,8 +145,7 @@ class Views:
 
     def _is_ready(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> bool:
         """Returns True if the catalog and its index are made already."""
-        ours = snapshot if request.use_catalog else _EMPTY
-        catalog = self._merged.cached(request.client_tools, ours) if request.client_tools else ours
+        catalog = self._merged.cached(request.client_tools, snapshot) if request.client_tools else snapshot
         if catalog is None:
             return False
         return setup.preset.exposure != "selected" or setup.selector.is_ready(catalog)

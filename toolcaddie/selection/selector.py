@@ -67,7 +67,8 @@ class Selector:
 
     `rankers` maps names in `settings.rankers` to factories, in addition to the installed ones; the ranker `categories` always
     exists. `core` False: core tools get no special treatment. `co_used` returns the pairs of tools that were used together; it is
-    called in each request and must return at once.
+    called in each request and must return at once. `catalogs`: the number of catalogs that are used at once, such as those of
+    tenants.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Selector:
         *,
         core: bool = True,
         co_used: Callable[[Catalog], CoUsed] | None = None,
+        catalogs: int = 0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if settings is not None and not isinstance(settings, SelectionSettings):
@@ -97,7 +99,7 @@ class Selector:
             raise ConfigError(f"selection.nothing_fits is {least}; give a number from 0 to 1")
         if not 0 <= (sure := self.settings.sure_nothing_fits) <= 1:
             raise ConfigError(f"selection.sure_nothing_fits is {sure}; give a number from 0 to 1")
-        self._indexes = IndexCache(self._make_index)
+        self._indexes = IndexCache(self._make_index, catalogs=catalogs)
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
         """Returns the tools for a request. Raises `BudgetError` if the tools that must be sent are over a limit of the budget."""
@@ -115,6 +117,10 @@ class Selector:
             index.whole_selections[key] = selection
         _log_selection(selection, plan)
         return selection
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the index of a catalog that is no longer used."""
+        self._indexes.forget(catalog)
 
     def is_ready(self, catalog: Catalog) -> bool:
         """Returns True if a selection from this catalog begins at once, because its index exists."""

@@ -61,6 +61,8 @@ class CombinedSource:
 
     `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may define in place of the product's
     own. Raises `ConfigError` for a name that is not reserved.
+
+    `checked`: a catalog whose tools were checked already, such as that of a part; it shares what it knows about them.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class CombinedSource:
         name: str = "combined",
         replace_reserved: Iterable[str] = (),
         report: Report = log_status,
+        checked: Catalog | None = None,
     ) -> None:
         self._name = name
         self._parts = tuple(sources)
@@ -86,7 +89,8 @@ class CombinedSource:
         self.is_open = not any(isinstance(part, OpenableSource) for part in self._parts)
         """True if all tools are available. Without parts that connect to something, it is True from the start."""
         self._changing = threading.Lock()
-        self._state, problems = _merge(self._parts, self._revisions(), _NOTHING, self._replaced)
+        before = _NOTHING if checked is None else replace(_NOTHING, revisions=(-1,), catalog=checked)
+        self._state, problems = _merge(self._parts, self._revisions(), before, self._replaced)
         if problems:
             raise problems[0]
 

@@ -33,6 +33,8 @@ def with_environment(settings: Struct, environ: Mapping[str, str]) -> tuple[Stru
 
     Raises `ConfigError` naming the variable.
     """
+    if not any(name.startswith(PREFIX) for name in environ):
+        return settings, {}
     schema = file_schema()
     variables = {PREFIX + "_".join(path).upper(): (path, is_list) for path, is_list in _leaves(schema, ())}
     merged = msgspec.to_builtins(settings)

@@ -87,7 +87,7 @@ def load_settings(
     _check_zone(file, settings, origins)
     check_bounds(settings.bounds)
     settings.traffic.places(settings.bounds)
-    return _with_personas_in(Path() if path is None else path.parent, settings)
+    return _with_folders_in(Path() if path is None else path.parent, settings)
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -161,13 +161,17 @@ def _laid_over(base: T, name: str, overrides: Mapping[str, Any]) -> T:
         raise ConfigError(f"settings.{name}: {error}") from error
 
 
-def _with_personas_in(folder: Path, settings: Settings) -> Settings:
-    """Returns the settings with the folders of personas in that of the file, because a server may start anywhere."""
+def _with_folders_in(folder: Path, settings: Settings) -> Settings:
+    """Returns the settings with the folders of personas and of tenants in that of the file, because a server may start
+    anywhere."""
+    tenants = settings.tenants
+    if tenants.folder is not None:
+        tenants = replace(tenants, folder=(folder / tenants.folder).as_posix())
     bots = {
         name: bot if bot.persona is None else replace(bot, persona=(folder / bot.persona).as_posix())
         for name, bot in settings.bots.items()
     }
-    return replace(settings, bots=bots)
+    return replace(settings, bots=bots, tenants=tenants)
 
 
 # --- checks

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from toolcaddie.app.settings.console import ConsoleSettings
 from toolcaddie.app.settings.jobs import JobSettings
 from toolcaddie.app.settings.telemetry import TelemetrySettings
+from toolcaddie.app.settings.tenants import TenantSettings
 from toolcaddie.app.settings.traffic import TrafficSettings
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
@@ -335,6 +336,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mcp:COMMAND ARGS."""
     source: tuple[PartSettings, ...] = ()
     """Sources with settings of their own, in addition to `catalogs`."""
+    tenants: TenantSettings = TenantSettings()
+    """Catalogs of tenants, in addition to `catalogs` and `source`, which all tenants share."""
     sink: tuple[PartSettings, ...] = ()
     """Sinks, which receive the events of runs, in addition to installed sinks that need no settings."""
     middleware: tuple[PartSettings, ...] = ()

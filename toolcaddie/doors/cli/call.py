@@ -107,7 +107,7 @@ async def _call(
     the arguments of `--args`. `pairs`: words `KEY=VALUE`, which override them. `hint`: the command that shows the
     schema.
     """
-    async with assembled(settings, needs_catalog=True) as parts:
+    async with assembled(settings, needs_catalog=True) as parts, parts.runtime.holding(_CALLER.tenant):
         visible = parts.runtime.desk(principal=_CALLER).view
         tool = visible.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from toolcaddie.app.build import existing_or_empty, opened
 from toolcaddie.app.settings import Settings
+from toolcaddie.app.tenants import tenant_entries
 from toolcaddie.core.control import Principal, checked_tenant
 from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.echo import echo
@@ -75,6 +77,8 @@ def add(
     if settings.bots:
         check_bot(settings, bot)
     principal = Principal(id=name, role=role, bot=bot, tenant=checked_tenant(tenant))
+    folder = settings.tenants.folder
+    has_own_tools = folder is not None and tenant_entries(Path(folder), tenant) is not None
     own = changed_limits({}, limits)
     key, secret = _with_keys(settings, lambda keys: keys.add(name, principal, limits=own), create=True)
     if as_json:
@@ -84,6 +88,8 @@ def add(
     note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
     if settings.bots and bot is None and settings.default_bot is None:
         note("The key has no bot, so its requests are refused: create one with --bot, or set default_bot.")
+    if folder is not None and not has_own_tools:
+        note(f"There is no file {Path(folder) / tenant}.toml, so the tenant has the tools that all share.")
     if bot is not None and not settings.bots:
         note(
             f"The settings have no table [bots], so {bot!r} counts only for rules of the policy and the scope of tools."

@@ -95,7 +95,9 @@ def opened(settings: Settings, *, create: bool = True) -> Iterator[tuple[asyncio
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            yield runner, runner.run(stack.enter_async_context(assembled(settings, create=create)))
+            parts = runner.run(stack.enter_async_context(assembled(settings, create=create)))
+            runner.run(stack.enter_async_context(parts.runtime.holding(Principal().tenant)))
+            yield runner, parts
         finally:
             runner.run(stack.aclose())
 

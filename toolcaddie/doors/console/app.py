@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from urllib.parse import quote
 
@@ -63,7 +64,8 @@ class Console:
     """An ASGI application for `/console` and all paths below.
 
     `sections`: the parts of the console besides signing in. `event_log`: the trail, which records everything that people do.
-    `identified` returns the principal in whose name a person acts.
+    `identified` returns the principal in whose name a person acts; `holding`, the context manager in whose block the catalog of a
+    tenant is open.
     """
 
     paths = (HOME.rstrip("/"), HOME)
@@ -77,6 +79,7 @@ class Console:
         event_log: EventLog,
         *,
         identified: Callable[[Principal], Principal],
+        holding: Callable[[str], AbstractAsyncContextManager[None]] = lambda tenant: nullcontext(),
         settings: ConsoleSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -85,6 +88,7 @@ class Console:
         self._acts = Acts(event_log, clock=clock)
         self._levels = Levels(settings or ConsoleSettings())
         self._identified = identified
+        self._holding = holding
         self._sections = sections
         self._renderer = Renderer()
         everything = (signing(self._sessions, keys), *sections)
@@ -172,7 +176,8 @@ class Console:
             session = replace(session, person=self._identified(session.person))
             visit = replace(visit, session=session)
         self._levels.check(session, route.level or section.level, of_server=section.of_server)
-        return await (self._act(route, visit) if request.method == "POST" else route.handle(visit))
+        async with self._holding(session.person.tenant) if section.needs_catalog else nullcontext():
+            return await (self._act(route, visit) if request.method == "POST" else route.handle(visit))
 
     async def _form(self, visit: Visit, receive: Receive, route: PageRoute) -> Mapping[str, str] | None:
         """Returns the fields of a form that a page of the console has sent, or those of a program's JSON; None: the sender has

@@ -41,6 +41,7 @@ def console_of(parts: Assembled, reviews: Reviews | None, traffic: Traffic | Non
         parts.keys,
         parts.event_log,
         identified=parts.runtime.identified,
+        holding=parts.runtime.holding,
         settings=parts.settings.console,
     )
 

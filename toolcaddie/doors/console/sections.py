@@ -54,6 +54,8 @@ class Section:
     """True: it shows what belongs to no tenant, so only those see it who run the server."""
     needs_bot: bool = True
     """False: nothing in it depends on the person's bot, so a person may have none although there are bots without a default."""
+    needs_catalog: bool = False
+    """True: it shows the catalog of the person's tenant, which is open meanwhile."""
 
 
 __all__ = ["HOME", "PageRoute", "Section"]

@@ -107,13 +107,13 @@ class InputTokensHandler(Counting, ResponsesHandler):
         self._forward_path += "/input_tokens"
         self._forms = ToolForms()
 
-    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> bool:
+    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller, principal: Principal) -> bool:
         """Returns True if the request is passed on unchanged. With the server's key it is not if it refers to something that the
         key would open."""
         if self._may_know(exchange, caller):
-            return super()._forwards(exchange, envelope, caller)
+            return super()._forwards(exchange, envelope, caller, principal)
         refers = any(bytes(envelope.fields.get(name, b"null")) != b"null" for name in ("conversation", "prompt"))
-        return not self._has_choice(exchange, envelope) and not refers
+        return not self._has_choice(exchange, envelope, principal) and not refers
 
     def _forms_of(self, definitions: Sequence[Any]) -> Sequence[Any]:
         sent, _ = self._forms.split(ModelRequest(model="", messages=(), tools=tuple(definitions)))

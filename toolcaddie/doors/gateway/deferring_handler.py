@@ -119,11 +119,16 @@ class DeferringHandler(ModelHandler):
             more = {**context, ANSWER_ID: request.id}
             return request.exchange(send, wire=self._wire, bounds=self._bounds, context=more)
 
-        exchange, caller = exchanged(), request.caller
-        principal = self._runtime.identified(caller.principal)
+        exchange, principal = exchanged(), self._runtime.identified(request.caller.principal)
         large = len(request.body) >= LARGE
         open_envelope = partial(self._wire.open, request.body, self._bounds)
         envelope = await aside(open_envelope) if large else open_envelope()
+        async with self._catalog(exchange, envelope, principal):
+            await self._answer_opened(request, envelope, exchanged)
+
+    async def _answer_opened(self, request: Deferred, envelope: Envelope, exchanged: Callable[[], Exchange]) -> None:
+        exchange, caller = exchanged(), request.caller
+        principal, large = self._runtime.identified(caller.principal), len(request.body) >= LARGE
         if (forwarder := self._forwarder_for(exchange, envelope, caller, principal)) is not None:
             self._forward_counter.inc()
             headers = self._headers(exchange, keyed=caller.keyed, once=True)
@@ -165,12 +170,13 @@ class DeferringHandler(ModelHandler):
         *,
         run_id: str,
     ) -> tuple[RunRequest, Restored]:
+        principal = self._runtime.identified(request.principal)
         run_request, restored = await self._run_requests.of(
             exchange,
             door_request,
             tools,
-            self._runtime.identified(request.principal),
-            use_catalog=self._joins_catalog(exchange, envelope),
+            principal,
+            use_catalog=self._joins_catalog(exchange, envelope, principal),
             headers=self._headers(exchange, keyed=request.caller.keyed, once=False),
             run_id=run_id,
             lease=None,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -140,7 +140,9 @@ class ModelHandler:
     ) -> None:
         """Forwards the request or answers it with a run. As soon as the body is read, its bytes no longer count in `share`."""
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
-        forwarder = self._forwarder_for(exchange, envelope, caller, principal)
+        async with self._catalog(exchange, envelope, principal):
+            forwarder = self._forwarder_for(exchange, envelope, caller, principal)
+            use_catalog = self._joins_catalog(exchange, envelope, principal)
         admitted = Admitted(envelope=envelope, body=body, caller=caller, principal=principal)
         run: Run | None = None
         if forwarder is None:
@@ -149,11 +151,11 @@ class ModelHandler:
             request, tools = await aside(read_request) if len(body) >= LARGE else read_request()
             admitted = replace(admitted, request=request)
             run = partial(
-                self._run,
+                self._with_catalog,
                 door_request=request,
                 tools=tools,
                 envelope=envelope,
-                use_catalog=self._joins_catalog(exchange, envelope),
+                use_catalog=use_catalog,
                 principal=principal,
                 headers=self._headers(exchange, keyed=keyed, once=False),
             )
@@ -176,7 +178,7 @@ class ModelHandler:
     ) -> Forwarder | None:
         """Returns the upstream that the request is passed on to unchanged; None: it is answered by a run."""
         forwards = not self._bots.must_run(caller, principal) and self._forwarder is not None
-        return self._forwarder if forwards and self._forwards(exchange, envelope, caller) else None
+        return self._forwarder if forwards and self._forwards(exchange, envelope, caller, principal) else None
 
     def _scheduled(self, run: Run | None, exchange: Exchange, admitted: Admitted) -> Run | None:
         """Returns the function that answers the request; None: it is passed on. A door may answer that it was accepted, and let
@@ -187,9 +189,9 @@ class ModelHandler:
         """Returns the request as it is answered. A door with a memory of its own adds what a request refers to."""
         return envelope
 
-    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> bool:
+    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller, principal: Principal) -> bool:
         """Returns True if the request is passed on unchanged, provided that the upstream uses the wire of the door."""
-        return not self._has_choice(exchange, envelope)
+        return not self._has_choice(exchange, envelope, principal)
 
     async def _answered(
         self, exchange: Exchange, envelope: Envelope, principal: Principal, answer: bytes | StreamWriter
@@ -215,15 +217,26 @@ class ModelHandler:
     def _read_door(self, envelope: Envelope) -> DoorRequest:
         return self._wire.read_request(envelope, self._bounds)
 
-    def _has_choice(self, exchange: Exchange, envelope: Envelope) -> bool:
+    def _has_choice(self, exchange: Exchange, envelope: Envelope, principal: Principal) -> bool:
         """Returns True if there are tools to select from: tools of the client, or tools of the catalog."""
-        return envelope.has_tools or self._joins_catalog(exchange, envelope)
+        return envelope.has_tools or self._joins_catalog(exchange, envelope, principal)
 
-    def _joins_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
-        """Returns True if the tools of the catalog join the request, which is the default."""
+    def _joins_catalog(self, exchange: Exchange, envelope: Envelope, principal: Principal) -> bool:
+        """Returns True if the tools of the catalog join the request, which is the default. The catalog of the principal's tenant
+        is held, if the request wants it."""
+        return self._wants_catalog(exchange, envelope) and len(self._runtime.catalogs.snapshot(principal.tenant)) > 0
+
+    def _catalog(
+        self, exchange: Exchange, envelope: Envelope, principal: Principal
+    ) -> AbstractAsyncContextManager[None]:
+        """Returns the context manager in whose block the catalog of the principal's tenant is open, if the request wants it."""
+        return self._runtime.holding(principal.tenant) if self._wants_catalog(exchange, envelope) else nullcontext()
+
+    def _wants_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
+        """Returns True unless the client wants no tools of the catalog, or none at all."""
         if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none":
             return False
-        return not self._wire.declines_tools(envelope) and len(self._runtime.source.snapshot()) > 0
+        return not self._wire.declines_tools(envelope)
 
     # --- forwarding --------------------------------------------------------------------------------------------------
 
@@ -261,6 +274,17 @@ class ModelHandler:
         await exchange.write(stream, more=False)
 
     # --- a run -------------------------------------------------------------------------------------------------------
+
+    async def _with_catalog(
+        self, exchange: Exchange, *, use_catalog: bool, principal: Principal, **options: Any
+    ) -> None:
+        """Answers as `_run` does, and keeps the catalog of the principal's tenant open meanwhile."""
+        run = partial(self._run, exchange, use_catalog=use_catalog, principal=principal, **options)
+        if not use_catalog:
+            await run()
+            return
+        async with self._runtime.holding(principal.tenant):
+            await run()
 
     async def _run(
         self,

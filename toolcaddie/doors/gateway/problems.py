@@ -29,6 +29,7 @@ from toolcaddie.core.errors import (
     RunTakenError,
     ShutdownError,
     StorageError,
+    TenantCatalogError,
     ToolcaddieError,
     has_acted,
 )
@@ -129,6 +130,8 @@ def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Prob
             )
         case StorageError():
             return problem(503, str(error), kind="server_error", code="storage_failed")
+        case TenantCatalogError():
+            return problem(503, str(error), kind="server_error", code="catalog_unavailable", headers=_NO_RETRY)
         case QueueFullError():
             headers = {"retry-after": str(math.ceil(error.retry_after))}
             return problem(429, str(error), kind="rate_limit_error", code="too_much_work", headers=headers)

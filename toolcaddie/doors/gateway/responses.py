@@ -104,21 +104,23 @@ class ResponsesHandler(DeferringHandler):
 
     # --- passing on --------------------------------------------------------------------------------------------------
 
-    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller) -> bool:
+    def _forwards(self, exchange: Exchange, envelope: Envelope, caller: Caller, principal: Principal) -> bool:
         """Returns True if the request may be passed on. With the server's key, an answer that is to be stored is not: what the
         upstream stores could be read by everybody who uses that key. With a client's own key, a request about a conversation at
         the upstream is passed on also with tools, if all of them would be sent."""
-        passes = super()._forwards(exchange, envelope, caller)
+        passes = super()._forwards(exchange, envelope, caller, principal)
         if not self._may_know(exchange, caller):
             return passes and bytes(envelope.fields.get("store", b"")) == b"false" and not _is_background(envelope)
-        return passes or (_value(envelope, _CONVERSATION) is not None and not self._selects(exchange, envelope))
+        return passes or (
+            _value(envelope, _CONVERSATION) is not None and not self._selects(exchange, envelope, principal)
+        )
 
-    def _selects(self, exchange: Exchange, envelope: Envelope) -> bool:
+    def _selects(self, exchange: Exchange, envelope: Envelope, principal: Principal) -> bool:
         """Returns True if tools are to be selected: there is a catalog, or the client has more tools than are sent."""
         most = self._runtime.preset.budget.max_tools
         tools = field_value(envelope.tools, what="tools")
         many = isinstance(tools, list) and most is not None and len(tools) > most
-        return many or self._joins_catalog(exchange, envelope)
+        return many or self._joins_catalog(exchange, envelope, principal)
 
     def _may_know(self, exchange: Exchange, caller: Caller) -> bool:
         """Returns True if the upstream has the Responses API and is asked with the client's own key."""

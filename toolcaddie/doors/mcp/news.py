@@ -33,15 +33,24 @@ _GONE = (MCPError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 """Errors of a session whose client has left."""
 
 
-class News:
-    """The clients that want to hear of changes. `session_of` returns the id of a request's session; empty: it has none."""
+EVERYBODY = ""
+"""The name under which the version of the shared catalog stands among those of tenants."""
 
-    def __init__(self, offers: Offers, session_of: Callable[[Context], str]) -> None:
+
+class News:
+    """The clients that want to hear of changes. `session_of` returns the id of a request's session; empty: it has none.
+    `tenant_of` returns the tenant of a request."""
+
+    def __init__(
+        self, offers: Offers, session_of: Callable[[Context], str], tenant_of: Callable[[Context], str]
+    ) -> None:
         self._offers = offers
         self._session_of = session_of
+        self._tenant_of = tenant_of
         self._bus = InMemorySubscriptionBus()
         self.listening = ListenHandler(self._bus)
         self._sessions: Bounded[str, ServerSession] = Bounded(_MOST_SESSIONS)
+        self._tenants: Bounded[str, str] = Bounded(_MOST_SESSIONS)
         self._uris: Bounded[str, frozenset[str]] = Bounded(_MOST_SESSIONS)
 
     @property
@@ -53,6 +62,7 @@ class News:
         """Remembers a session that has begun."""
         if session_id := self._session_of(context):
             self._sessions.put(session_id, context.session)
+            self._tenants.put(session_id, self._tenant_of(context))
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         uris = self._uris.get(self._session_of(context)) or frozenset()
@@ -73,6 +83,13 @@ class News:
             if session_id:
                 await self._told(session_id, session.send_tool_list_changed())
 
+    async def tools_of_tenant_changed(self, tenant: str) -> None:
+        """Tells the sessions of a tenant that its list of tools has changed. Streams of 2026 are not told, because they cannot be
+        told apart: their clients keep a list for seconds only, and those of other tenants must not hear of it."""
+        for session_id, session in self._all_sessions().items():
+            if self._tenants.peek(session_id) == tenant:
+                await self._told(session_id, session.send_tool_list_changed())
+
     async def resource_changed(self, uri: str) -> None:
         """Tells the subscribers of a resource that it has changed."""
         await self._bus.publish(ResourceUpdated(uri=uri))
@@ -81,12 +98,12 @@ class News:
                 await self._told(session_id, session.send_resource_updated(uri))
 
     @asynccontextmanager
-    async def watching(self, version: Callable[[], Hashable] | None) -> AsyncIterator[None]:
-        """Tells clients of every change until the `with` block ends. `version` changes with the list of tools; None: the list is
-        always the same."""
+    async def watching(self, versions: Callable[[], Mapping[str, Hashable]] | None) -> AsyncIterator[None]:
+        """Tells clients of every change until the `with` block ends. `versions` returns what changes with the list of tools: of
+        all (`EVERYBODY`), and of each tenant whose catalog is open. None: the list is always the same."""
         for offer in self._offers.resources:
             offer.listeners.append(self.resource_changed)
-        watch = None if version is None else asyncio.create_task(self._watch(version))
+        watch = None if versions is None else asyncio.create_task(self._watch(versions))
         try:
             yield
         finally:
@@ -97,13 +114,18 @@ class News:
                 watch.cancel()
                 await asyncio.wait({watch})
 
-    async def _watch(self, version: Callable[[], Hashable]) -> None:
-        before = version()
+    async def _watch(self, versions: Callable[[], Mapping[str, Hashable]]) -> None:
+        before = dict(versions())  # those of catalogs that were closed stay in it
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if (now := version()) != before:
-                before = now
+            now = versions()
+            changed = [name for name, version in now.items() if before.get(name, version) != version]
+            before.update(now)
+            if EVERYBODY in changed:
                 await self.tools_changed()
+                continue
+            for tenant in changed:
+                await self.tools_of_tenant_changed(tenant)
 
     async def _told(self, session_id: str, notification: Any) -> None:
         """Sends a notification, and forgets a session whose client has left."""

@@ -38,7 +38,7 @@ from toolcaddie.doors.mcp.catalogs import All, Selected
 from toolcaddie.doors.mcp.compact import Compact, Five
 from toolcaddie.doors.mcp.content import call_result, listed_tool
 from toolcaddie.doors.mcp.menu import Menu, Scene
-from toolcaddie.doors.mcp.news import News
+from toolcaddie.doors.mcp.news import EVERYBODY, News
 from toolcaddie.doors.mcp.offering import Offering
 from toolcaddie.doors.mcp.offers import Offers
 from toolcaddie.doors.mcp.questions import Context, MCPClient, Repeatable
@@ -101,7 +101,11 @@ class ToolServer:
         self._menu = self._menu_of(settings)
         self._levels: Bounded[str, str] = Bounded(_MOST_SESSIONS)
         self._taint = SessionTaint(duration_seconds(settings.tainted_for))
-        self._news = News(offers, lambda context: self._of(context).session)
+        self._news = News(
+            offers,
+            session_of=lambda context: self._of(context).session,
+            tenant_of=lambda context: self._of(context).principal.tenant,
+        )
         self._offering = Offering(offers, lambda context: self._of(context).principal, self._client)
         self.server = self._server(state_key)
 
@@ -109,15 +113,18 @@ class ToolServer:
     async def watching(self) -> AsyncIterator[None]:
         """Tells clients about changes of the catalog and of resources until the `with` block ends."""
         shown = self._settings.mode != "compact"
-        async with self._news.watching(self._catalog_version if shown else None):
+        async with self._news.watching(self._catalog_versions if shown else None):
             yield
 
     def end_listening(self) -> None:
         """Ends the streams on which clients of the protocol of 2026 wait for news."""
         self._news.listening.close()
 
-    def _catalog_version(self) -> str:
-        return self._runtime.source.snapshot().version
+    def _catalog_versions(self) -> Mapping[str, str]:
+        """Returns the version of the shared catalog, and those of the open catalogs of tenants."""
+        catalogs = self._runtime.catalogs
+        own = {tenant: catalogs.snapshot(tenant).version for tenant in catalogs.open}
+        return {EVERYBODY: catalogs.shared.snapshot().version, **own}
 
     def _menu_of(self, settings: MCPSettings) -> Menu:
         match settings.mode:
@@ -153,8 +160,8 @@ class ToolServer:
         return server
 
     def _schema_of(self, name: str) -> Mapping[str, Any] | None:
-        """Returns the schema by which `Mcp-Param-` headers are checked; None: there are none. A restricted tool is not looked up,
-        because the check must not tell a caller that a hidden tool exists."""
+        """Returns the schema by which `Mcp-Param-` headers are checked; None: there are none. A restricted tool, or one of a
+        tenant, is not looked up, because the check must not tell a caller that a hidden tool exists."""
         if self._settings.mode == "compact":
             return None
         tool = self._runtime.source.snapshot().get(name)
@@ -172,7 +179,8 @@ class ToolServer:
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
-            tools = await self._menu.tools(await self._scene(context, None))
+            async with self._runtime.holding(self._of(context).principal.tenant):
+                tools = await self._menu.tools(await self._scene(context, None))
         except ToolcaddieError as error:
             raise _protocol_error(error) from error
         start = _start(params)
@@ -187,8 +195,9 @@ class ToolServer:
     ) -> types.CallToolResult | types.InputRequiredResult:
         client = self._client(context, params)
         try:
-            scene = await self._scene(context, client)
-            result = await whole(self._menu.call(params.name, params.arguments or {}, scene))
+            async with self._runtime.holding(self._of(context).principal.tenant):
+                scene = await self._scene(context, client)
+                result = await whole(self._menu.call(params.name, params.arguments or {}, scene))
         except ToolcaddieError as error:
             raise _protocol_error(error) from error
         return client.outcome() or call_result(result, modern=client.modern)

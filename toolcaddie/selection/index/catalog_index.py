@@ -24,8 +24,8 @@ from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.rankers.categories import Categories
 from toolcaddie.util.bounded import Bounded, Limit
 
-_MOST_CATALOGS = 64
-"""The largest number of indexes that are cached."""
+_CATALOGS = 64
+"""The number of indexes that are cached, unless more catalogs are used at once."""
 _MOST_TOOLS = 100_000
 """The largest number of tools of all cached indexes together."""
 _MOST_TOKENS = 10_000_000
@@ -167,10 +167,11 @@ class IndexCache:
     of the tokens of these. The index of a catalog that differs little from a recent one takes over facts from the recent
     index."""
 
-    def __init__(self, make: Callable[[Catalog], CatalogIndex]) -> None:
+    def __init__(self, make: Callable[[Catalog], CatalogIndex], *, catalogs: int = 0) -> None:
+        """`catalogs`: the number of catalogs that are used at once, such as those of tenants."""
         self._make = make
         self._indexes: Bounded[str, CatalogIndex] = Bounded(
-            _MOST_CATALOGS, Limit(_MOST_TOOLS, _size_of), Limit(_MOST_TOKENS, _tokens_of)
+            _CATALOGS + catalogs, Limit(_MOST_TOOLS, _size_of), Limit(_MOST_TOKENS, _tokens_of)
         )
         self._lock = threading.Lock()
         self._building: dict[str, threading.Lock] = {}
@@ -178,6 +179,10 @@ class IndexCache:
     def of(self, catalog: Catalog) -> CatalogIndex:
         index = self._indexes.get(catalog.version)
         return self._build(catalog) if index is None else index
+
+    def forget(self, catalog: Catalog) -> None:
+        """Drops the index of a catalog that is no longer used."""
+        self._indexes.pop(catalog.version)
 
     def is_ready(self, catalog: Catalog) -> bool:
         """Returns True if a selection from this catalog begins at once, because its index exists and was used before."""

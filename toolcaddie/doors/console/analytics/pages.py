@@ -40,7 +40,11 @@ _DRAWN = 8
 def analytics_section(parts: Assembled, *, clock: Callable[[], float] = time.time) -> Section:
     """Returns the section."""
     return Section(
-        title="Analytics", path=PATH, routes=lambda renderer: _Analytics(parts, renderer, clock).routes, level="viewer"
+        title="Analytics",
+        path=PATH,
+        routes=lambda renderer: _Analytics(parts, renderer, clock).routes,
+        level="viewer",
+        needs_catalog=True,
     )
 
 

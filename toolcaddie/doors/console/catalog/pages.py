@@ -37,7 +37,13 @@ _LONGEST_QUERY = 2_000
 
 def catalog_section(parts: Assembled) -> Section:
     """Returns the section."""
-    return Section(title="Catalog", path=PATH, routes=lambda renderer: _Catalog(parts, renderer).routes, level="viewer")
+    return Section(
+        title="Catalog",
+        path=PATH,
+        routes=lambda renderer: _Catalog(parts, renderer).routes,
+        level="viewer",
+        needs_catalog=True,
+    )
 
 
 class _Catalog:

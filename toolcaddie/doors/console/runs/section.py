@@ -177,7 +177,9 @@ class _Runs:
     async def _select(self, visit: Visit) -> Answer:
         run, events = await self._run(visit)
         # In a thread, because the first selection under a preset indexes the whole catalog.
-        again = await asyncio.to_thread(chosen_again, self._parts.runtime, run, events, visit.form.get("preset", ""))
+        runtime = self._parts.runtime
+        async with runtime.holding(run.tenant):
+            again = await asyncio.to_thread(chosen_again, runtime, run, events, visit.form.get("preset", ""))
         data = {"run": run, "again": again}
         return self._renderer.page("runs/again.html", visit, data, path=_path_of(run.run_id), presets=tuple(PRESETS))
 
