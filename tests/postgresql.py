@@ -59,7 +59,7 @@ def schema(database: str) -> Iterator[str]:
 def make_schema(database: str) -> str:
     """Returns the URL of a new, empty schema of a database."""
     name = f"toolcaddie_{uuid.uuid4().hex}"
-    _do(database, f"create schema {name}")
+    do(database, f"create schema {name}")
     url = make_url(database).update_query_dict({"options": f"-csearch_path={name}"})
     return url.render_as_string(hide_password=False)
 
@@ -67,10 +67,11 @@ def make_schema(database: str) -> str:
 def drop_schema(url: str) -> None:
     """Drops a schema of `make_schema`, and that of the durable work beside it."""
     name = str(make_url(url).query["options"]).removeprefix("-csearch_path=")
-    _do(url, "set lock_timeout = '5s'", f"drop schema if exists {name}, {name}_dbos cascade")
+    do(url, "set lock_timeout = '5s'", f"drop schema if exists {name}, {name}_dbos cascade")
 
 
-def _do(url: str, *commands: str) -> None:
+def do(url: str, *commands: str) -> None:
+    """Does each command by itself, outside of a transaction."""
     engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with engine.connect() as connection:
         for command in commands:

@@ -168,6 +168,8 @@ async def assembled(
 
         teaching: asyncio.Task[None] | None = None
         try:
+            if settings.embedding.most_in_memory is not None:
+                await runtime.check_vectors()
             await runtime.warm()
             warn_of_names(settings, runtime.source.snapshot(), await database.keys.list())
             await check_personas(settings, parts.personas)

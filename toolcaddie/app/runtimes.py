@@ -55,6 +55,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
+from toolcaddie.runtime.vectors import MOST_IN_MEMORY
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.definitions import frozen
 from toolcaddie.sources.life import log_status
@@ -158,6 +159,8 @@ def runtime_of(
         classifier=classifier,
         embedder=embedder,
         patience=settings.embedding.patience,
+        vector_index=None if embedder is None else _with_database("vectors_kept").vector_index_of(settings),
+        most_in_memory=MOST_IN_MEMORY if (most := settings.embedding.most_in_memory) is None else most,
         rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
         policy=policy_of(settings, registry, parts),
         approval_expiry=duration_seconds(settings.approvals.expiry),

@@ -1,5 +1,5 @@
-"""A store for commands that keep no database open: each call opens the database and closes it again, because such a command
-needs the vectors of its catalog once and then exits."""
+"""The database of vectors, and a store for commands that keep no database open: each call opens the database and closes it again,
+because such a command needs the vectors of its catalog once and then exits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from functools import partial
 from toolcaddie.app.auditing import audit_key
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.storage import DocumentPage, LogEntry
+from toolcaddie.ports import VectorIndex
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.engines import parse_url
+from toolcaddie.storage.vector_index import PostgresVectors
+
+
+def vector_index_of(settings: Settings) -> VectorIndex | None:
+    """Returns what searches the vectors of large catalogs; it is opened at the first one. None: the database is no PostgreSQL."""
+    is_postgresql = parse_url(settings.database_url).get_backend_name() == "postgresql"
+    return PostgresVectors(settings.database_url) if is_postgresql else None
 
 
 class StoreOnDemand:

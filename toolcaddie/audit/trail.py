@@ -229,7 +229,7 @@ def _tools_selected(event: ToolsSelected) -> Data:
     them.
 
     `matched`: the categories that fitted the request. `starved`: those of them that got no tool. `shadowed`: catalog tools that
-    the client replaced by its own tools of the same names.
+    the client replaced by its own tools of the same names. `degraded`: what did not work, and what selected in its place.
     """
     selection = event.selection
     return {
@@ -241,6 +241,7 @@ def _tools_selected(event: ToolsSelected) -> Data:
         "no_match": selection.no_match,
         "starved": selection.starved,
         **({"shadowed": selection.shadowed[:_NAMES]} if selection.shadowed else {}),
+        **({"degraded": [_text(sentence) for sentence in selection.degraded]} if selection.degraded else {}),
         "counts": {"catalog": selection.catalog_size, "selected": len(selection.tools)},
         "tokens": {"all": selection.tokens_all, "selected": selection.tokens_selected},
         "seconds": _round(selection.seconds),

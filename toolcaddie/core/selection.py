@@ -133,6 +133,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Number of visible tools."""
     shadowed: tuple[str, ...] = ()
     """Names of catalog tools that the request replaced by its own tools of the same names."""
+    degraded: tuple[str, ...] = ()
+    """A sentence for each part that did not work, such as the embedder, with what selected in its place."""
     tokens_all: int = 0
     tokens_selected: int = 0
     seconds: float = 0.0

@@ -4,29 +4,17 @@ are found by their words alone."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
+from toolcaddie.embedders.preparation import Preparation
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.ports import Ranker, RankerFactory, Ranking, Visible
-from toolcaddie.util.bounded import Bounded
-from toolcaddie.util.log import Logger
-
-log = Logger(__name__)
 
 ToolTexts = Callable[[Tool], Sequence[str]]
 """Returns the texts of a tool that are embedded; each text gets its own vector."""
-
-_MOST_READY = 256
-"""The largest number of catalog versions that are known to be ready. For an evicted version the vectors are looked up again, in
-milliseconds."""
-_MOST_WAITING = 8
-"""The largest number of catalogs that are embedded or wait for it, so that a client with a thousand new tools in each request
-does not keep the process busy."""
 
 
 class CatalogVectors:
@@ -49,10 +37,7 @@ class CatalogVectors:
         self._make = make
         self._meanwhile = meanwhile
         self._texts = texts
-        self._patience = patience
-        self._ready: Bounded[str, bool] = Bounded(_MOST_READY)
-        self._coming: dict[str, asyncio.Task[None]] = {}
-        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        self._preparation = Preparation(prepared.name, self._prepare, patience=patience)
 
     def ranker(self, catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         """Makes the ranker of a catalog; this method is a `RankerFactory`. Until the catalog is ready, and while the embedder is
@@ -66,56 +51,23 @@ class CatalogVectors:
         return self.is_ready(catalog) and not self.prepared.is_down
 
     def is_ready(self, catalog: Catalog) -> bool:
-        return catalog.version in self._ready
+        return self._preparation.is_ready(catalog)
 
     async def ready(self, catalog: Catalog, *, wait: bool = False) -> None:
-        """Prepares a catalog's vectors in the background, unless they are ready or being prepared.
-
-        The first caller waits for the vectors, at most `patience` seconds, so that a changed tool counts at once; later callers
-        do not wait. A failure of the embedder is logged. With `wait`, every caller waits until the vectors are ready, and a
-        failure raises `ProviderError` or `ConfigError`.
-        """
-        if self._ready.get(catalog.version):
-            return
-        if wait:
-            await self._prepare(catalog)
-            return
-        if catalog.version in self._coming or len(self._coming) >= _MOST_WAITING:
-            return
-        task = asyncio.create_task(self._prepared(catalog))
-        self._coming[catalog.version] = task
-        task.add_done_callback(lambda _: self._coming.pop(catalog.version, None))
-        await asyncio.wait({task}, timeout=self._patience)
+        """Prepares a catalog's vectors in the background; see `Preparation.ready`."""
+        await self._preparation.ready(catalog, wait=wait)
 
     async def close(self) -> None:
         """Cancels the preparation of catalogs and closes the embedder; finished vectors are kept."""
-        coming = list(self._coming.values())
-        for task in coming:
-            task.cancel()
-        if coming:
-            await asyncio.wait(coming)
+        await self._preparation.close()
         await self.prepared.close()
 
-    async def _prepared(self, catalog: Catalog) -> None:
-        """Prepares a catalog in a background task. Errors are logged and not raised."""
-        try:
-            await self._prepare(catalog)
-        except (ProviderError, ConfigError):
-            pass  # logged at its source, once for all catalogs
-        except Exception:  # nobody awaits this task, and an embedder from another package may raise anything
-            log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))
-
     async def _prepare(self, catalog: Catalog) -> None:
-        """Makes the vectors of a catalog and marks it as ready. Raises the errors of the embedder."""
-        started = time.monotonic()
+        """Makes the vectors of a catalog. Raises the errors of the embedder."""
         operator_texts, client_texts = await asyncio.to_thread(self._texts_by_owner, catalog)
-        async with self._one_at_a_time():
-            await self.prepared.prepare_lasting(operator_texts)
-            # Tools that a client defines in its request are the client's data: their vectors are not written to disk.
-            await self.prepared.prepare_lasting(client_texts, written=False)
-        self._ready.put(catalog.version, True)
-        if (seconds := time.monotonic() - started) > self._patience:
-            log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
+        await self.prepared.prepare_lasting(operator_texts)
+        # Tools that a client defines in its request are the client's data: their vectors are not written to disk.
+        await self.prepared.prepare_lasting(client_texts, written=False)
 
     def _texts_by_owner(self, catalog: Catalog) -> tuple[list[str], list[str]]:
         """Returns the texts of the operator's tools, and those of the tools that a client defined in its request."""
@@ -125,17 +77,6 @@ class CatalogVectors:
             texts = client_texts if tool.source == CLIENT_SOURCE else operator_texts
             texts.extend(self._texts(tool))
         return operator_texts, client_texts
-
-    def _one_at_a_time(self) -> asyncio.Lock:
-        """Returns the lock of the running event loop, under which one catalog at a time is prepared.
-
-        Catalogs share most of their tools, so the second one finds the vectors that the first one made. A lock belongs to one
-        event loop, and a process may run several loops, one after the other.
-        """
-        loop = asyncio.get_running_loop()
-        if self._turn is None or self._turn[0] is not loop:
-            self._turn = (loop, asyncio.Lock())
-        return self._turn[1]
 
 
 class _WhenReady:

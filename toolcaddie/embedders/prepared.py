@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,29 @@ class Prepared:
         if written:
             stored = await self._stored(list(missing))
             missing = {key: text for key, text in missing.items() if key not in stored}
+        async for fresh in self._steps_made(missing):
+            _put_all(self._lasting, fresh)
+            if written:
+                await self._write(fresh)
+
+    async def made(self, texts: Sequence[str]) -> Floats:
+        """Returns the vectors of texts about tools from memory, from the documents, or from the source, without a time limit.
+        They are stored nowhere: the caller does that. Raises as `prepare_lasting`."""
+        keys = self._keys(texts, requests=False)
+        rows = self._rows_in_memory(keys)
+        rows |= await self._stored([key for key in keys if key not in rows], cached=False)
+        missing = _missing(texts, keys, rows)
+        async for fresh in self._steps_made(missing):
+            rows |= fresh
+        halves = np.frombuffer(b"".join(rows[key] for key in keys), dtype=np.float16)
+        return unit(halves.astype(np.float32).reshape(len(texts), self.dimensions))
+
+    async def close(self) -> None:
+        if isinstance(self._source, RemoteEmbedder):
+            await self._source.close()
+
+    async def _steps_made(self, missing: Mapping[bytes, str]) -> AsyncIterator[dict[bytes, bytes]]:
+        """Yields the vectors that the source makes, some at a time. Raises as `prepare_lasting`."""
         if missing and self._clock() < self._down_until:
             raise ProviderProtocolError(f"{self.name} failed a moment ago and gets no request for a while")
         for step in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
@@ -163,14 +186,7 @@ class Prepared:
                 self._failed(error)
                 raise ProviderProtocolError(f"{self.name} failed: {error!r}") from error
             self._worked()
-            fresh = dict(zip(step, vectors, strict=True))
-            _put_all(self._lasting, fresh)
-            if written:
-                await self._write(fresh)
-
-    async def close(self) -> None:
-        if isinstance(self._source, RemoteEmbedder):
-            await self._source.close()
+            yield dict(zip(step, vectors, strict=True))
 
     # --- sources of vectors -------------------------------------------------------------------------------------------
 
@@ -215,9 +231,9 @@ class Prepared:
     def _rows_in_memory(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return _rows_of(self._lasting, keys) | _rows_of(self._passing, keys)
 
-    async def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Returns the stored vectors of the right size. If the store fails, a warning is logged, and no vectors are returned, so
-        that they are made again."""
+    async def _stored(self, keys: Sequence[bytes], *, cached: bool = True) -> dict[bytes, bytes]:
+        """Returns the stored vectors of the right size, which are `cached` in memory from then on. If the store fails, a warning
+        is logged, and no vectors are returned, so that they are made again."""
         if self._documents is None or not keys:
             return {}
         try:
@@ -225,11 +241,13 @@ class Prepared:
         except StorageError as error:
             log.warning("vectors_not_read", embedder=self.name, error=str(error))
             return {}
-        return await asyncio.to_thread(self._loaded, values)
+        rows = await asyncio.to_thread(self._loaded, values)
+        if cached:
+            _put_all(self._lasting, rows)
+        return rows
 
     def _loaded(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
-        """Caches stored vectors in memory and returns them by the digest of their text. Those of a wrong length or with wrong
-        numbers are omitted."""
+        """Returns stored vectors by the digest of their text. Those of a wrong length or with wrong numbers are omitted."""
         sizes = {len(value) for value in values.values()}
         if not self.dimensions and len(sizes) == 1:
             self._dimensions = sizes.pop() // _BYTES_A_NUMBER
@@ -240,9 +258,7 @@ class Prepared:
         }
         numbers = np.frombuffer(b"".join(whole.values()), dtype=np.float16).reshape(len(whole), self.dimensions)
         good: npt.NDArray[np.bool_] = np.asarray(np.isfinite(numbers).all(axis=1))
-        rows = {key: whole[key] for place, key in enumerate(whole) if good[place]}
-        _put_all(self._lasting, rows)
-        return rows
+        return {key: whole[key] for place, key in enumerate(whole) if good[place]}
 
     async def _write(self, rows: Mapping[bytes, bytes]) -> None:
         """Stores vectors in the documents, if there are any. A failure is logged."""

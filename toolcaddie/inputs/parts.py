@@ -37,6 +37,7 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
         "such as database.store, see ports.Store",
     ),
     "meter": (("reserve", "settle"), "such as database.meter, see ports.KeyMeter"),
+    "vector_index": (("open", "nearest"), "such as PostgresVectors(url), see ports.VectorIndex"),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
     "experience": (("add", "extend", "past"), "Experience() of toolcaddie.learning"),
     "cache": (("get", "put", "level"), "an object with these methods, see ports.CacheStore"),

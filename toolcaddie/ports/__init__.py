@@ -57,6 +57,7 @@ from toolcaddie.ports.tools import (
     ToolSource,
     WrappingSource,
 )
+from toolcaddie.ports.vectors import VectorIndex, VectorSpace
 
 __all__ = [
     "ApprovalStore",
@@ -136,6 +137,8 @@ __all__ = [
     "Store",
     "Telephony",
     "ToolSource",
+    "VectorIndex",
+    "VectorSpace",
     "Visible",
     "WorkQueue",
     "WrappingSource",

@@ -52,6 +52,7 @@ from toolcaddie.ports import (
     RankerFactory,
     RemoteEmbedder,
     Store,
+    VectorIndex,
 )
 from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import Entry
@@ -74,7 +75,7 @@ from toolcaddie.runtime.requests import read_request
 from toolcaddie.runtime.resuming import Resuming
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.tool_warnings import warn_of_tools
-from toolcaddie.runtime.vectors import Vectors
+from toolcaddie.runtime.vectors import MOST_IN_MEMORY, Vectors
 from toolcaddie.runtime.views import Views
 from toolcaddie.sources.combined import combined
 from toolcaddie.sources.tenant_parts import Tenants
@@ -112,6 +113,8 @@ class Assembly:
         classifier: Classifier | None = None,
         embedder: Embedder | RemoteEmbedder | str | None = None,
         patience: float = PATIENCE,
+        vector_index: VectorIndex | None = None,
+        most_in_memory: int = MOST_IN_MEMORY,
         rankers: Mapping[str, RankerFactory] | None = None,
         experience: learning.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
@@ -149,6 +152,7 @@ class Assembly:
             meter=meter,
             classifier=classifier,
             patience=patience,
+            vector_index=vector_index,
             rankers=rankers,
             experience=experience,
             bots=bots,
@@ -200,7 +204,18 @@ class Assembly:
             clock=clock,
             approval_expiry=approval_expiry,
         )
-        vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
+        vectors = (
+            None
+            if embedder is None
+            else Vectors(
+                embedder,
+                documents,
+                patience=patience,
+                index=vector_index,
+                most_in_memory=most_in_memory,
+                clock=clock,
+            )
+        )
         setups = Setups(
             default=default_preset,
             model=model or entry.model,

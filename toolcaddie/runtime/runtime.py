@@ -73,7 +73,8 @@ class Runtime(Assembly):
     - `classifier`: names the categories of a request before tools are selected; `Preset.selection.classify` says when.
     - `embedder`: an embedder or its name ("minilm"), so that tools are found by meaning too. A request waits at most `patience`
       seconds for vectors. Until those of the catalog are complete, and while the embedder fails, words alone select; `prepare`
-      makes them before the first request.
+      makes them before the first request. `vector_index`: a database that holds and searches the vectors of catalogs with more
+      than `most_in_memory` tools, for all processes that use it; without one, every process holds those of all tools.
     - `experience`: a memory of past requests and the tools called for them; presets that use more than keywords learn from it.
 
     Control:
@@ -319,6 +320,11 @@ class Runtime(Assembly):
         if self._vectors is not None:
             tools = self.source.snapshot() if catalog is None else catalog
             await self._vectors.make_all(tools, self._setups.default.preset.selection, requests)
+
+    async def check_vectors(self) -> None:
+        """Raises `ConfigError` if the vectors of the current catalog belong in a `vector_index` that cannot search them."""
+        if self._vectors is not None:
+            await self._vectors.require(self.source.snapshot())
 
     async def warm(self) -> None:
         """Starts to make the vectors of the catalog, if the preset uses vectors. Returns when they are complete, or after

@@ -217,6 +217,10 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Length of a vector, requested from an endpoint; None: the length that its model returns."""
     patience: Seconds = 1.0
     """Seconds that a request waits for its vectors; after that its tools are found by words alone."""
+    most_in_memory: Count | None = None
+    """The largest number of tools whose vectors each process holds in memory. Those of larger catalogs are in the database, if it
+    is a PostgreSQL with the extension `vector`. If this is set, a server does not start without it. None: 30,000, and without the
+    extension all are in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,15 +66,26 @@ class Hubs:
         nearness = np.zeros(len(rows), dtype=np.float32)
         step = max(1, len(among) // _SAMPLE)
         sampled = among[::step]
-        count = max(1, min(NEIGHBOURS // step, len(sampled) - 1))
         if len(sampled) < 2:
             return nearness
-        some = self._vectors.at(sampled).T
+        some, count = self._vectors.at(sampled), neighbours(step, len(sampled))
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
-            cosines = self._vectors.at(part) @ some
-            at = np.minimum(np.searchsorted(sampled, part), len(sampled) - 1)
-            own = np.flatnonzero(sampled[at] == part)
-            cosines[own, at[own]] = -1.0  # a row is not its own neighbour
-            nearness[start : start + len(part)] = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1)
+            nearness[start : start + len(part)] = crowding(self._vectors.at(part), part, some, sampled, count)
         return nearness
+
+
+def neighbours(step: int, sampled: int) -> int:
+    """Returns the number of nearest rows that are compared, if the sample has every `step`-th row."""
+    return max(1, min(NEIGHBOURS // step, sampled - 1))
+
+
+def crowding(rows: Floats, positions: Ints, some: Floats, sampled: Ints, count: int) -> Floats:
+    """Returns the mean cosine of these rows to the `count` nearest rows of the sample `some`, themselves left out. Both are
+    sorted by position."""
+    cosines = rows @ some.T
+    at = np.minimum(np.searchsorted(sampled, positions), len(sampled) - 1)
+    own = np.flatnonzero(sampled[at] == positions)
+    cosines[own, at[own]] = -1.0  # a row is not its own neighbour
+    crowds: Floats = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1)
+    return crowds

@@ -71,7 +71,7 @@ class CatalogLanguages:
         if not words.messages:
             return words
         shares = self._of(mask)
-        code = self._language(words)
+        code = language_of_request(words)
         same = sum(share for other, share in shares.items() if other == code or _are_related(code, other))
         if same >= _SAME or not shares:
             return words if code == ENGLISH else replace(words, language=code)
@@ -79,12 +79,6 @@ class CatalogLanguages:
         if code not in (ENGLISH, OTHER) and shares.get(ENGLISH):
             translations = _translations(words, same, self._tables)
         return replace(words, language=code, foreign=1 - same, translations=translations)
-
-    def _language(self, words: QueryWords) -> str:
-        current = words.messages[0][0]
-        if len(current.split()) < _FEW and len(words.messages) > 1:
-            current = " ".join(text for text, _ in words.messages)
-        return self._tables.guess.of(current)
 
     def _of(self, mask: Visible | None) -> Mapping[str, float]:
         if mask is None:
@@ -100,6 +94,14 @@ class CatalogLanguages:
         some = rows[:: max(1, len(rows) // _SAMPLE)].tolist()
         counts = Counter(tool_language(self._catalog.tools[row], self._tables) for row in some)
         return {code: count / len(some) for code, count in counts.items()}
+
+
+def language_of_request(words: QueryWords) -> str:
+    """Returns the language of the current message of a request, which has messages."""
+    current = words.messages[0][0]
+    if len(current.split()) < _FEW and len(words.messages) > 1:
+        current = " ".join(text for text, _ in words.messages)
+    return language_tables().guess.of(current)
 
 
 def tool_language(tool: Tool, tables: LanguageTables) -> str:

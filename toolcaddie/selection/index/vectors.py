@@ -103,6 +103,12 @@ class Vectors:
         """True if `cosines` knows only the nearest rows."""
         return self._early.graph is not None
 
+    def sample(self, visible: Visible | None, most: int) -> Ints | slice:
+        """Returns the positions of an even sample of the visible rows, between `most` and twice as many if there are more."""
+        total = len(self) if visible is None else int(visible.sum())
+        step = max(1, total // most)
+        return slice(None, None, step) if visible is None else np.flatnonzero(visible)[::step]
+
     def at(self, positions: Ints | slice) -> Floats:
         """Returns some rows."""
         early = self._early.rows

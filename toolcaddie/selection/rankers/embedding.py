@@ -31,6 +31,7 @@ from toolcaddie.ports import (
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
 from toolcaddie.selection.index.hubs import Hubs
+from toolcaddie.selection.index.near import Near
 from toolcaddie.selection.index.postings import EVEN_COUNT, Postings, QueryTerms, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.languages.guess import ENGLISH, OTHER
@@ -51,7 +52,7 @@ _MOST_PARAMETERS = 12
 _TALK = 0.4
 """The least cosine of the best tool for a request of stop words alone: "how old are you" fits a tool that tells the bot's age,
 but "yes, do it" fits no tool by itself."""
-_SAMPLE = 1_000
+SAMPLE = 1_000
 """The number of tools by which the median cosine is estimated in a large catalog."""
 _LONG = 14
 """The number of content words of the current message from which the weight falls in proportion: the vector of a long message is
@@ -129,25 +130,35 @@ class Embedding:
         belief: Belief = MODEL,
         is_worded: Callable[[str], bool] = _always,
         following: tuple[Vectors, Hubs] | None = None,
+        near: Near | None = None,
     ) -> None:
-        """Embeds the tools, unless `following` has their vectors. `is_worded` returns True for a text that the embedder can
-        read."""
+        """Embeds the tools, unless `following` has their vectors, or `near` those that one request needs. `is_worded` returns
+        True for a text that the embedder can read."""
         self.name = name
         self._catalog = catalog
         self._embedder = embedder
         self._postings = postings
         self._belief = belief
         self._is_worded = is_worded
-        if following is None:
+        if following is None and near is None:
             vectors = Vectors(vectors_of(catalog.tools, embedder, belief))
             following = vectors, Hubs(vectors)
-        self._vectors, self._hubs = following
+        self._whole = following
+        """The vectors of all tools; None: there are only those that one request needs."""
+        self._vectors: Vectors | Near
+        self._hubs: Hubs | Near
+        if following is not None:
+            self._vectors, self._hubs = following
+        elif near is not None:
+            self._vectors = self._hubs = near
 
     def following(self, catalog: Catalog) -> Embedding:
         """Returns the ranker of a catalog that differs in few tools; only new tools are embedded."""
+        assert self._whole is not None  # the vectors that one request needs are not those of another catalog
         change = change_between(self._catalog, catalog)
         added = [catalog.tools[position] for position in change.added.tolist()]
-        vectors = self._vectors.changed(change.origin, vectors_of(added, self._embedder, self._belief))
+        before, hubs = self._whole
+        vectors = before.changed(change.origin, vectors_of(added, self._embedder, self._belief))
         return Embedding(
             catalog,
             postings_of(catalog, self._postings),
@@ -155,7 +166,20 @@ class Embedding:
             name=self.name,
             belief=self._belief,
             is_worded=self._is_worded,
-            following=(vectors, self._hubs.changed(vectors, change)),
+            following=(vectors, hubs.changed(vectors, change)),
+        )
+
+    def beside(self, name: str, belief: Belief) -> Embedding:
+        """Returns another ranker over the same vectors of the same catalog. The parts of `belief` by which vectors are made must
+        be those of this ranker."""
+        return Embedding(
+            self._catalog,
+            self._postings,
+            self._embedder,
+            name=name,
+            belief=belief,
+            is_worded=self._is_worded,
+            following=self._whole,
         )
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
@@ -171,14 +195,10 @@ class Embedding:
 
     def _scores(self, words: QueryWords, visible: Visible | None) -> Floats | None:
         """Returns the nearness of every tool, or None if the model can read nothing of the request."""
-        texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
-        weights = np.array([weight * self._language_share(text) for text, weight in texts], dtype=np.float32)
-        if not weights.any() or not len(self._vectors):
+        read = request_of(words, self._embedder, self._belief, self._is_worded) if len(self._vectors) else None
+        if read is None:
             return None
-        vectors = _floats(request_vectors(self._embedder, [text for text, _ in texts]))
-        if words.language == OTHER and self._belief.accent is not None:
-            vectors = _without(vectors, _accent(self._belief.accent))
-        request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
+        texts, vectors, request = read
         cosines = self._vectors.cosines(request, visible)
         current = cosines if len(texts) == 1 else self._vectors.cosines(vectors[0], visible)
         nearest = min(1.0, max(0.0, float(current.max())))
@@ -192,7 +212,7 @@ class Embedding:
         best = near.max()
         if not best > 0:
             return None
-        said = words.translations[0][0] if words.translations else texts[0][0]
+        said = words.translations[0][0] if words.translations else texts[0]
         if len(texts) == 1 and nearest < _TALK and not content_words(said[:_MOST_TEXT], "english"):
             return None
         near *= np.float32(nearest / best)
@@ -201,9 +221,7 @@ class Embedding:
     def _usual(self, cosines: Floats, request: Floats, visible: Visible | None, crowds: Floats | None) -> np.float32:
         """Returns the cosine of the median visible tool, less what `crowds` has for each; if there are thousands, the median of
         an even sample. `cosines`: those of all tools, or of the nearest ones if there is a graph."""
-        total = len(cosines) if visible is None else int(visible.sum())
-        step = max(1, total // _SAMPLE)
-        some: Ints | slice = slice(None, None, step) if visible is None else np.flatnonzero(visible)[::step]
+        some = self._vectors.sample(visible, SAMPLE)
         sample = self._vectors.at(some) @ request if self._vectors.has_graph else cosines[some]
         return _median(sample if crowds is None else sample - crowds[some])
 
@@ -220,17 +238,31 @@ class Embedding:
         doubt = 1 - self._belief.sure * query_terms.scope.described * certainty(self._postings, query_terms, visible)
         return clear * self._belief.weight * max(0.0, doubt)
 
-    def _language_share(self, text: str) -> float:
-        """Returns the estimated share of a text, 0 to 1, that is in a language of the model; 0 if its stop words are those of
-        another language."""
-        if not self._is_worded(text):
-            return 0.0
-        languages = self._embedder.languages
-        if languages is None:
-            return 1.0
-        if is_foreign(split_words(text[:_MOST_TEXT]), languages):
-            return 0.0
-        return max(0.0, 2 * latin_share(text) - 1)
+
+def request_of(
+    words: QueryWords, embedder: Embedder, belief: Belief, is_worded: Callable[[str], bool] = _always
+) -> tuple[Sequence[str], Floats, Floats] | None:
+    """Returns the texts of a request, their vectors, and the vector of the request. None: the model can read nothing of it."""
+    texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
+    shares = (_language_share(text, embedder) if is_worded(text) else 0.0 for text, _ in texts)
+    weights = np.array([weight * share for (_, weight), share in zip(texts, shares, strict=True)], dtype=np.float32)
+    if not weights.any():
+        return None
+    vectors = _floats(request_vectors(embedder, [text for text, _ in texts]))
+    if words.language == OTHER and belief.accent is not None:
+        vectors = _without(vectors, _accent(belief.accent))
+    return [text for text, _ in texts], vectors, vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
+
+
+def _language_share(text: str, embedder: Embedder) -> float:
+    """Returns the estimated share of a text, 0 to 1, that is in a language of the model; 0 if its stop words are those of
+    another language."""
+    languages = embedder.languages
+    if languages is None:
+        return 1.0
+    if is_foreign(split_words(text[:_MOST_TEXT]), languages):
+        return 0.0
+    return max(0.0, 2 * latin_share(text) - 1)
 
 
 @lru_cache(maxsize=4)
@@ -297,13 +329,25 @@ def tool_texts(tool: Tool, belief: Belief = MODEL) -> tuple[str, ...]:
 def vectors_of(tools: Sequence[Tool], embedder: Embedder, belief: Belief) -> Floats:
     """Returns the vectors of some tools, one row each."""
     texts = [tool_texts(tool, belief) for tool in tools]
-    columns = [_floats(embedder.embed(column)) for column in (zip(*texts, strict=True) if texts else ((), ()))]
+    return combined(
+        [_floats(embedder.embed(column)) for column in (zip(*texts, strict=True) if texts else ((), ()))], belief
+    )
+
+
+def combined(columns: Sequence[Floats], belief: Belief) -> Floats:
+    """Returns the vectors of tools, one row each, from those of their texts: the first texts, the second ones, and so on."""
     if not belief.thorough:
         described, name_vectors = columns
         return _unit((1 - belief.name) * described + belief.name * name_vectors)
     # The sum is not made longer: the vector of a tool whose texts say different things is short, and a name alone is not.
-    mixed: Floats = np.average(columns, axis=0, weights=_SHARES).astype(np.float32) if texts else columns[0]
+    mixed: Floats = np.average(columns, axis=0, weights=_SHARES).astype(np.float32) if len(columns[0]) else columns[0]
     return mixed
+
+
+def space_name(embedder: Embedder | RemoteEmbedder, belief: Belief) -> str:
+    """Returns a name for the vectors of tools by this embedder. Those of another model, or made in another way, have another."""
+    way = ":".join(map(str, _SHARES)) if belief.thorough else str(belief.name)
+    return f"{embedder.name} {way}"
 
 
 def certainty(postings: Postings, query_terms: QueryTerms, mask: Visible | None) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.ports import Embedder, Ranker, RankerFactory, RemoteEmbedder
@@ -22,6 +23,10 @@ _BESIDE_MODEL: Mapping[str, Belief] = {
     "multilingual-e5-small-q4": replace(_BESIDE_MANY, weight=1.25, not_english=0.5, foreign=1.0)
 }
 """Those beside certain models, by name."""
+
+
+_made: WeakValueDictionary[str, Embedding] = WeakValueDictionary()
+"""A ranker of each catalog, so that `static` and `table` have the same vectors: those of 100,000 tools take 100 MB."""
 
 
 def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
@@ -46,5 +51,9 @@ def with_embedder(embedder: Embedder | RemoteEmbedder, main: RankerFactory) -> d
 def _ranker(catalog: Catalog, previous: Ranker | None, name: str, belief: Belief) -> Ranker:
     if isinstance(previous, Embedding):
         return previous.following(catalog)
+    if (other := _made.get(catalog.version)) is not None:
+        return other.beside(name, belief)
     table = word_table()
-    return Embedding(catalog, postings_of(catalog), table, name=name, belief=belief, is_worded=table.is_worded)
+    made = Embedding(catalog, postings_of(catalog), table, name=name, belief=belief, is_worded=table.is_worded)
+    _made[catalog.version] = made
+    return made
