@@ -8,6 +8,9 @@ needed, and a request that finds a place begins at once.
 
 Requests without a place wait in `fair_queues`, one for each tenant. If too many wait, the newest request of the longest queue is
 refused.
+
+A request that has begun passes through the event loop some twenty times more, and each pass lasts as long as what others begin
+in it. So a tenant that has had much more than another one of late begins nothing while a request of that one computes.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Literal
 from toolcaddie.doors.gateway.fair_queues import FairQueues, Waiter
 from toolcaddie.doors.gateway.idle_loop import IdleLoop
 from toolcaddie.doors.gateway.load import Load, TenantLoad
+from toolcaddie.doors.gateway.recent_use import RecentUse
 
 COMPUTING = 4
 """Requests that compute at once. More than one, because each of them waits for the database now and then."""
@@ -62,13 +66,13 @@ class Turn:
         """Says that the request now waits for something outside, so that another one may compute."""
         if self._computing:
             self._computing = False
-            self._turns._left()
+            self._turns._left(self.tenant)
 
     def back(self) -> None:
         """Says that the request computes again. It does not wait for that, but new requests wait for it."""
         if not self._computing and not self._ended:
             self._computing = True
-            self._turns._computing += 1
+            self._turns._returned(self.tenant)
 
     def end(self) -> None:
         """Gives the place back. It may be called more than once."""
@@ -103,7 +107,10 @@ class Turns:
         self.at_work = 0
         self._queues: FairQueues[Turn | Refusal] = FairQueues(weights)
         self._idle_loop = IdleLoop(self._looked)
+        self._use = RecentUse(weights, clock)
         self._computing = 0
+        self._computers: dict[str, int] = {}
+        """Requests that compute, by tenant."""
         self._places: dict[str, int] = {}
         """Places by tenant."""
         self._last_tenant: str | None = None
@@ -126,7 +133,7 @@ class Turns:
         self._note(tenant)
         if self._queues.waiting or self.at_work >= self._requests:
             return None
-        if self._mixed and (self._begun or self._computing >= self._most_computing or self._at_its_share(tenant)):
+        if self._mixed and (self._begun or self._computing >= self._most_computing or self._misses_its_turn(tenant)):
             return None
         return self._placed(tenant)
 
@@ -183,12 +190,16 @@ class Turns:
     def _at_its_share(self, tenant: str) -> bool:
         return self._places.get(tenant, 0) >= self._per_tenant
 
+    def _misses_its_turn(self, tenant: str) -> bool:
+        return self._at_its_share(tenant) or self._use.is_ahead(tenant, self._computers)
+
     def _placed(self, tenant: str) -> Turn:
         self._begun = self._mixed
         if self._begun:
             self._await_pass()
+            self._use.add(tenant)
         self.at_work += 1
-        self._computing += 1
+        self._returned(tenant)
         self._places[tenant] = self._places.get(tenant, 0) + 1
         return Turn(self, tenant)
 
@@ -203,19 +214,24 @@ class Turns:
         if self._queues.waiting:
             self._pump()
 
-    def _left(self) -> None:
-        self._computing -= 1
+    def _left(self, tenant: str) -> None:
+        self._stopped(tenant)
         if self._queues.waiting:
             self._pump()
 
+    def _returned(self, tenant: str) -> None:
+        self._computing += 1
+        self._computers[tenant] = self._computers.get(tenant, 0) + 1
+
+    def _stopped(self, tenant: str) -> None:
+        self._computing -= 1
+        _count_down(self._computers, tenant)
+
     def _ended(self, tenant: str, *, computing: bool) -> None:
         self.at_work -= 1
-        self._computing -= computing
-        places = self._places[tenant] - 1
-        if places:
-            self._places[tenant] = places
-        else:
-            del self._places[tenant]
+        if computing:
+            self._stopped(tenant)
+        _count_down(self._places, tenant)
         if not self.at_work:
             self._begun = False
         self._ends.append(self._clock())
@@ -224,9 +240,10 @@ class Turns:
 
     # --- queues ------------------------------------------------------------------------------------------------------
 
-    def _pump(self, beyond: int = 0) -> None:
-        """Gives free places to waiting requests. `beyond`: requests that may compute in addition to the usual number, because
-        the loop is idle."""
+    def _pump(self, *, is_idle: bool = False) -> None:
+        """Gives free places to waiting requests. `is_idle`: the loop has nothing to do, so one more may begin than usually."""
+        beyond = max(0, self._computing - self._most_computing) + 1 if is_idle else 0
+        passes = self._at_its_share if is_idle else self._misses_its_turn
         while self._queues.waiting and self.at_work < self._requests:
             if self._begun:
                 self._await_pass()
@@ -234,15 +251,17 @@ class Turns:
             if self._mixed and self._computing >= self._most_computing + beyond:
                 self._idle_loop.look()
                 return
-            waiter = self._queues.next(self._at_its_share if self._mixed else None)
-            if waiter is None:
-                return  # all that wait belong to tenants whose shares are used up
+            waiter = self._queues.next(passes if self._mixed else None)
+            if waiter is None:  # all that wait belong to tenants that have used up their places, or give way
+                if not is_idle:
+                    self._idle_loop.look()
+                return
             waiter.outcome.set_result(self._placed(waiter.tenant))
 
     def _looked(self, is_idle: bool) -> None:
         """Called a moment after requests had to wait for others that compute. Those may all be waiting for something, such as a
         slow database."""
-        self._pump(max(0, self._computing - self._most_computing) + 1 if is_idle else 0)
+        self._pump(is_idle=is_idle)
 
     def _forget(self, waiter: _Waiter) -> None:
         """Removes a request that waits no longer, or gives back the place that it has got meanwhile."""
@@ -292,3 +311,12 @@ class Turns:
         rate = len(ends) / max(now - ends[0], 0.001)
         ahead = min(self._queues.waiting, max(1, self._queues.length(tenant)) * len(self._queues)) + 1
         return max(1, min(_LONGEST_ADVICE, math.ceil(ahead / rate)))
+
+
+def _count_down(counts: dict[str, int], tenant: str) -> None:
+    """Takes one from the count of a tenant, which is removed at zero."""
+    left = counts[tenant] - 1
+    if left:
+        counts[tenant] = left
+    else:
+        del counts[tenant]
