@@ -146,12 +146,14 @@ async def test_a_tenant_whose_name_cannot_be_a_file_is_refused(folder: Path, nam
 
 
 async def test_tenants_whose_names_differ_in_upper_and_lower_case_only_are_refused(folder: Path) -> None:
+    """The answer does not say why: a tenant does not learn that there is another one."""
     write_definitions(folder / "tenants" / "tools.jsonl", "merge_files")
     write_tenant(folder / "tenants", "acme", "tools.jsonl")
     async with shared(folder, sources=[common]) as server:
         status, answer = await server.asked(await server.key("ACME"), "which tools are there?")
         assert (status, answer["error"]["code"]) == (503, "catalog_unavailable")
-        assert "upper and lower case" in answer["error"]["message"]
+        assert answer["error"]["message"].startswith("the catalog of the tenant 'ACME' cannot be opened;")
+        assert "acme" not in answer["error"]["message"]
         assert await server.tools(await server.key("acme")) == ["common", "merge_files"]
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import os
 import signal
+import threading
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,7 @@ from tests.doors.tenants import answered, shared, write_definitions, write_tenan
 from tests.doors.test_workers import asked, until
 from toolcaddie import tool
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError, RequestError, TenantCatalogError
+from toolcaddie.core.errors import ConfigError, RequestError, TenantCatalogError, ToolcaddieError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult
 from toolcaddie.runtime import Runtime
@@ -197,6 +201,31 @@ async def test_a_caller_that_leaves_does_not_stop_the_opening_for_the_others() -
     await runtime.close()
 
 
+async def test_nothing_stays_connected_if_the_runtime_is_closed_while_a_catalog_is_opened() -> None:
+    kept, started = Kept(), asyncio.Event()
+
+    class Slow(Connected):
+        async def open(self) -> None:
+            started.set()
+            await self.go.wait()
+
+        async def close(self) -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            await super().close()
+
+    def load(tenant: str) -> OwnSources:
+        return OwnSources(sources=[Slow(tenant=tenant, go=kept.go, closed=kept.closed)], is_current=lambda: True)
+
+    runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load))
+    request = asyncio.create_task(runtime.run("hello", principal=Principal(tenant="acme")))
+    await started.wait()
+    await runtime.close()
+    assert kept.closed == {"acme": 1}
+    await asyncio.wait({request})
+    assert request.cancelled()
+
+
 async def test_looking_at_tools_needs_an_open_catalog() -> None:
     runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=Kept().load))
     acme = Principal(tenant="acme")
@@ -207,12 +236,13 @@ async def test_looking_at_tools_needs_an_open_catalog() -> None:
     await runtime.close()
 
 
-async def test_a_catalog_that_cannot_be_opened_is_not_tried_again_at_once() -> None:
+@pytest.mark.parametrize("error", [ConfigError("broken"), TenantCatalogError("the name cannot be opened")])
+async def test_a_catalog_that_cannot_be_opened_is_not_tried_again_at_once(error: ToolcaddieError) -> None:
     now, tries = [0.0], Counter[str]()
 
     def load(tenant: str) -> OwnSources:
         tries[tenant] += 1
-        raise ConfigError("broken")
+        raise error
 
     runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load, clock=lambda: now[0]))
     for moment in (0.0, 1.0, 4.0, 6.0):
@@ -221,6 +251,85 @@ async def test_a_catalog_that_cannot_be_opened_is_not_tried_again_at_once() -> N
             async with runtime.holding("acme"):
                 pass
     assert tries == {"acme": 2}
+
+
+async def test_a_file_that_is_written_while_it_is_read_is_read_again_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tenants"
+    for name in ("before", "after"):
+        write_tenant(folder, "acme", f"{name}.jsonl")
+        write_definitions(folder / f"{name}.jsonl", name)
+    after = (folder / "acme.toml").read_text()
+    write_tenant(folder, "acme", "before.jsonl")
+    long_ago = (folder / "acme.toml").stat().st_mtime - 60
+    os.utime(folder / "acme.toml", (long_ago, long_ago))
+    loads = tomllib.loads
+
+    def loads_late(text: str) -> dict[str, Any]:
+        """Somebody writes the file after its text was read."""
+        (folder / "acme.toml").write_text(after)
+        return loads(text.replace("after", "before"))
+
+    async with shared(tmp_path) as server:
+        runtime, acme = server.gateway.runtime, await server.key("acme")
+        with monkeypatch.context() as patched:
+            patched.setattr(tomllib, "loads", loads_late)
+            async with runtime.holding("acme"):
+                pass
+        assert await server.tools(acme) == ["before"]
+        assert await runtime.catalogs.look_again() == ["acme"]
+        assert await server.tools(acme) == ["after"]
+        assert not await runtime.catalogs.look_again()
+
+
+@pytest.mark.parametrize("had_tools", [True, False])
+async def test_a_file_that_changes_while_its_catalog_is_opened_counts_at_the_look_that_comes_meanwhile(
+    had_tools: bool,
+) -> None:
+    kept, reading, go = Kept(), threading.Event(), threading.Event()
+
+    def load(tenant: str) -> OwnSources | None:
+        if reading.is_set():
+            return kept.load(tenant)
+        reading.set()
+        go.wait()
+        return OwnSources(sources=(), is_current=lambda: False) if had_tools else None
+
+    runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load))
+
+    async def names() -> Sequence[str]:
+        async with runtime.holding("acme"):
+            return [each.name for each in runtime.desk(principal=Principal(tenant="acme")).view]
+
+    first = asyncio.create_task(names())
+    await asyncio.to_thread(reading.wait)
+    await runtime.catalogs.look_again()
+    go.set()
+    await first
+    assert await names() == ["of_acme"]
+    await runtime.close()
+
+
+async def test_a_catalog_that_is_closed_while_its_files_are_read_again_leaves_no_connection_open() -> None:
+    kept, reading, go = Kept(), threading.Event(), threading.Event()
+
+    def load(tenant: str) -> OwnSources:
+        if kept.loaded["acme"] and tenant == "acme":
+            reading.set()
+            go.wait()
+        return replace(kept.load(tenant), is_current=lambda: tenant != "acme")
+
+    runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load, open=1))
+    async with runtime.holding("beta"):
+        async with runtime.holding("acme"):
+            looking = asyncio.create_task(runtime.catalogs.look_again())
+            await asyncio.to_thread(reading.wait)
+        go.set()
+        await looking
+        assert runtime.catalogs.open == ["beta"]
+    await runtime.close()
+    assert kept.opened == kept.closed == {"acme": 2, "beta": 1}
 
 
 def tools_of(server: Process) -> set[str]:
@@ -273,9 +382,7 @@ def test_a_key_for_a_tenant_says_whether_it_has_tools_of_its_own(toolcaddie: Com
     assert "no file" not in toolcaddie("keys", "add", "one", "--tenant", "acme").stderr
     assert "There is no file tenants/gamma.toml" in toolcaddie("keys", "add", "two", "--tenant", "gamma").stderr
     assert "beta.toml:1: catalogs" in toolcaddie.refused("keys", "add", "three", "--tenant", "beta")
-    twin = toolcaddie("keys", "add", "four", "--tenant", "Acme")
-    assert twin.exit_code == 1
-    assert "upper and lower case" in twin.stderr
+    assert "upper and lower case" in toolcaddie.refused("keys", "add", "four", "--tenant", "Acme")
     assert len(toolcaddie.json("keys", "list")["keys"]) == 2
 
 
@@ -285,3 +392,11 @@ def test_the_command_line_has_the_tools_of_the_tenant_of_this_machine(toolcaddie
     write_tenant(toolcaddie.home / "tenants", "default", "gym")
     assert toolcaddie.ok("call", "get_gym_info")
     assert "get_gym_info" in str(toolcaddie.json("run", "when is the gym open?"))
+
+
+def test_the_command_line_resumes_a_run_that_waits_to_call_a_tool_of_a_tenant(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text('[tenants]\nfolder = "tenants"\n')
+    write_tenant(toolcaddie.home / "tenants", "default", "gym")
+    waits = json.loads(toolcaddie("run", "delete client 977", "--json").stdout)
+    toolcaddie.ok("approvals", "approve", waits["approvals"][0]["id"])
+    assert "There is no client_id 977" in toolcaddie.ok("resume", waits["run_id"])

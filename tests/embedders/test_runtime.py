@@ -10,6 +10,7 @@ import pytest
 
 from tests.embedders.models import Meanings, RemoteMeanings
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import RunEvent, ToolsSelected
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import SIGNALS, preset
 from toolcaddie.core.run import RunRequest
@@ -100,6 +101,22 @@ async def test_an_embedder_that_is_down_changes_nothing_and_fails_nothing() -> N
         await by_words.run(ASKED)
         assert sent(made) == sent(by_words)
     assert embedder.times_asked <= 2  # the catalog and the message of the first request
+
+
+async def test_the_record_of_a_request_says_that_the_embedder_failed_but_not_where_it_is() -> None:
+    """Tenants read what is recorded of their requests; the name of an endpoint has its address."""
+    embedder, recorded = RemoteMeanings(), list[tuple[str, ...]]()
+    embedder.fails = True
+    made = runtime(embedder)
+
+    async def record(event: RunEvent) -> None:
+        if isinstance(event, ToolsSelected):
+            recorded.append(event.selection.degraded)
+
+    with made.subscribe(record):
+        await made.run(ASKED)
+    assert recorded == [("the embedder failed; words alone find the tools",)]
+    assert embedder.name in made.degraded[0]
 
 
 async def test_an_embedder_that_hangs_holds_a_request_up_no_longer_than_the_patience() -> None:

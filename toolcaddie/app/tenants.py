@@ -68,8 +68,9 @@ def tenant_entries(folder: Path, tenant: str) -> Sequence[Entry] | None:
 
 
 def _path_of(folder: Path, tenant: str) -> Path | None:
-    """Returns the file of a tenant; None: there is none. Raises `TenantCatalogError` for a name that cannot be that of a file, or
-    that differs from another one in upper and lower case only: some file systems would give both the same file."""
+    """Returns the file of a tenant; None: there is none. Raises `TenantCatalogError` for a name that cannot be that of a file,
+    and `ConfigError` for one that differs from another one in upper and lower case only: some file systems would give both the
+    same file."""
     try:
         checked_tenant(tenant)
     except ConfigError as error:
@@ -77,7 +78,7 @@ def _path_of(folder: Path, tenant: str) -> Path | None:
     own = tenant + _SUFFIX
     twins = [name for name in os.listdir(folder) if name.lower() == own.lower()]
     if any(name != own for name in twins):
-        raise TenantCatalogError(
+        raise ConfigError(  # clients do not read this: that there is another tenant is no business of theirs
             f"the name of the tenant {tenant!r} differs from that of another one in upper and lower case only, so neither can "
             "have a catalog; whoever runs the server can rename one of them"
         )
@@ -85,15 +86,17 @@ def _path_of(folder: Path, tenant: str) -> Path | None:
 
 
 def _load(folder: Path, settings: Settings, registry: Registry, parts: Parts, tenant: str) -> OwnSources | None:
+    own = folder / (tenant + _SUFFIX)
+    written = _changed_at(own)  # before it is read: what is written to it meanwhile counts as a change
     entries = tenant_entries(folder, tenant)
     if entries is None:
         return None
     catalogs = tuple(entry for entry in entries if isinstance(entry, str))
     tables = tuple(entry for entry in entries if isinstance(entry, PartSettings))
-    stamps = partial(_stamps, folder, tenant, entries)
-    now = stamps()
+    named = partial(_stamps, entries)
+    before = named()
     sources = sources_of(replace(settings, catalogs=catalogs, source=tables), registry, _parts_of(tenant, parts))
-    return OwnSources(sources=sources, is_current=lambda: stamps() == now)
+    return OwnSources(sources=sources, is_current=lambda: _changed_at(own) == written and named() == before)
 
 
 def _parts_of(tenant: str, parts: Parts) -> Parts:
@@ -122,9 +125,9 @@ def _in_folder(folder: Path, entry: Entry) -> Entry:
     return moved(entry, {file: (folder / file).as_posix()})
 
 
-def _stamps(folder: Path, tenant: str, entries: Sequence[Entry]) -> Sequence[int]:
-    """Returns when the file of a tenant, and those that it names, were changed."""
-    return [_changed_at(folder / (tenant + _SUFFIX)), *(_changed_at(Path(file_of(entry) or "\0")) for entry in entries)]
+def _stamps(entries: Sequence[Entry]) -> Sequence[int]:
+    """Returns when the files that the file of a tenant names were changed."""
+    return [_changed_at(Path(file_of(entry) or "\0")) for entry in entries]
 
 
 def _changed_at(file: Path) -> int:

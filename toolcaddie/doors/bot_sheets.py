@@ -24,9 +24,9 @@ def model_text(of_bot: str | None, settings: Settings) -> str:
     return of_bot or settings.model or (PRACTICE if asked_of(settings)[0] == PRACTICE else "that of the request")
 
 
-def tools_in(name: str, mode: Mode, runtime: Runtime) -> Sequence[str]:
-    """Returns the names of the tools that a bot has in a mode."""
-    request = RunRequest(messages=(), principal=Principal(bot=name), mode=mode)
+def tools_in(name: str, mode: Mode, runtime: Runtime, tenant: str = Principal().tenant) -> Sequence[str]:
+    """Returns the names of the tools that a bot has in a mode for a tenant, whose catalog is held."""
+    request = RunRequest(messages=(), principal=Principal(bot=name, tenant=tenant), mode=mode)
     return [tool.name for tool in runtime.view(request)]
 
 

@@ -153,7 +153,7 @@ def _choice(
     pinned = (*query.pinned, *(name for name in query.essential if view.get(name) is not None))
     if view.shadowed:
         selection = replace(selection, shadowed=view.shadowed)
-    if failure := setup.vectors.failure:
+    if failure := setup.vectors.failure(view.catalog):
         selection = replace(selection, degraded=(failure,))
     return Choice(engine=engine, selection=selection, pinned=pinned)
 

@@ -66,6 +66,11 @@ class SharedVectors:
         """A sentence about a database that does not search vectors at the moment; empty: it does."""
         return self._problem
 
+    def failure(self, catalog: Catalog) -> str:
+        """Returns the same without the reason; empty also if the vectors of this catalog are in memory."""
+        fails = self._problem and not self.is_refused and len(catalog) > self._most
+        return f"the database of vectors failed; {_MEANWHILE}" if fails else ""
+
     async def covers(self, catalog: Catalog, *, wait: bool = False) -> bool:
         """Returns True if the vectors of this catalog belong in the database, which is opened for the first one: within
         `patience` seconds, unless `wait` is True."""

@@ -75,10 +75,13 @@ class Vectors:
             return "" if self._shared is None else self._shared.problem
         return f"the embedder {prepared.name} failed ({prepared.problem}); words alone find the tools"
 
-    @property
-    def failure(self) -> str:
-        """A sentence about the part without which requests are selected at the moment; empty: none is missing."""
-        return "" if self._shared is not None and self._shared.is_refused else self.problem
+    def failure(self, catalog: Catalog) -> str:
+        """Returns a sentence about the part without which requests over this catalog are selected at the moment; empty: none is
+        missing. It is recorded with each request, where its tenant reads it, so the reason, which may name addresses and users,
+        is left to `problem`."""
+        if self.prepared.problem:
+            return "the embedder failed; words alone find the tools"  # its name may have an address too
+        return "" if self._shared is None else self._shared.failure(catalog)
 
     async def make_ready(
         self, view: View, settings: SelectionSettings, query: SelectionQuery, *, wait: bool = False
@@ -132,10 +135,9 @@ class PresetVectors:
         self._vectors = vectors if EMBEDDING in preset.selection.rankers else None
         self._preset = preset
 
-    @property
-    def failure(self) -> str:
-        """A sentence about the part without which requests are selected at the moment; empty: none is missing."""
-        return "" if self._vectors is None else self._vectors.failure
+    def failure(self, catalog: Catalog) -> str:
+        """Returns a sentence about the part without which requests are selected at the moment; empty: none is missing."""
+        return "" if self._vectors is None else self._vectors.failure(catalog)
 
     async def prepare(self, view: View, query: SelectionQuery) -> None:
         """Prepares the vectors that a selection needs. Those that are not ready in time are not used."""

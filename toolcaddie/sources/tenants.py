@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,7 +34,6 @@ _FAILED_SECONDS = 5.0
 """Seconds for which a catalog that could not be opened is not tried again, however many requests want it."""
 _MOST_REMEMBERED = 10_000
 """The largest number of tenants that are remembered as being without a catalog, or with one that cannot be opened."""
-_NOTHING_HELD = nullcontext()
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class TenantCatalogs:
 
     def __init__(self, shared: CombinedSource, tenants: Tenants | None = None) -> None:
         self.shared = shared
-        self.forget: Callable[[Catalog], None] = _ignore
+        self.forget: Callable[[Catalog], None] = lambda catalog: None
         """Called with each catalog that is no longer used, so that caches drop what they know about it."""
         self._tenants = tenants
         self._opened: OrderedDict[str, _Opened] = OrderedDict()
@@ -65,6 +64,7 @@ class TenantCatalogs:
         self._closing: set[asyncio.Task[None]] = set()
         self._without: Bounded[str, bool] = Bounded(_MOST_REMEMBERED)
         self._failures: Bounded[str, _Failure] = Bounded(_MOST_REMEMBERED)
+        self._looks = 0  # calls of `look_again`
 
     @property
     def open(self) -> Sequence[str]:
@@ -84,7 +84,7 @@ class TenantCatalogs:
             return opened.source
         if (
             tenant in self._users
-        ):  # a request of a tenant without a catalog of its own, which may have been added meanwhile
+        ):  # it had no catalog of its own when the request began; one may have been added meanwhile
             return self.shared
         raise TenantCatalogError(
             f"the catalog of the tenant {tenant[:64]!r} is not open; use it inside of `async with runtime.holding(tenant)`"
@@ -103,13 +103,19 @@ class TenantCatalogs:
     def held(self, tenant: str) -> AbstractAsyncContextManager[None]:
         """Returns the context manager in whose block the catalog of a tenant is open: it is opened if necessary, by one of
         several requests at once. Raises `TenantCatalogError` if it cannot be opened."""
-        return _NOTHING_HELD if self._tenants is None else self._held(tenant, self._tenants)
+        return nullcontext() if self._tenants is None else self._held(tenant, self._tenants)
 
     @asynccontextmanager
     async def _held(self, tenant: str, tenants: Tenants) -> AsyncIterator[None]:
-        self._users[tenant] += 1  # first, so that it is not closed between its opening and its use
-        try:
+        with self._used(tenant, tenants):  # first, so that it is not closed between its opening and its use
             await self._open(tenant, tenants)
+            yield
+
+    @contextmanager
+    def _used(self, tenant: str, tenants: Tenants) -> Iterator[None]:
+        """Does not let the catalog of a tenant be closed until the `with` block ends."""
+        self._users[tenant] += 1
+        try:
             yield
         finally:
             self._users[tenant] -= 1
@@ -141,25 +147,30 @@ class TenantCatalogs:
             self._close_unused(self._tenants.open)
 
     async def _open_now(self, tenant: str, tenants: Tenants) -> None:
+        looks = self._looks
         try:
             opened = await aside(self._made, tenant, tenants)
             if opened is not None:
                 await opened.source.open()
-        except TenantCatalogError:  # the name is at fault, and the error says so
-            raise
         except (ToolcaddieError, OSError) as error:
             log.error("tenant_catalog_not_opened", tenant=tenant, error=str(error))
             reason = (
-                f"the catalog of the tenant {tenant!r} cannot be opened; the server's log says why, and whoever runs the "
+                str(error)
+                if isinstance(error, TenantCatalogError)  # the name is at fault, and the error says so
+                else f"the catalog of the tenant {tenant!r} cannot be opened; the server's log says why, and whoever runs the "
                 "server can correct it"
             )
             self._failures.put(tenant, _Failure(reason, tenants.clock() + _FAILED_SECONDS))
             raise TenantCatalogError(reason) from error
         self._failures.pop(tenant)
+        is_latest = looks == self._looks  # otherwise the files may have changed after they were read
         if opened is None:
-            self._without.put(tenant, True)
+            if is_latest:
+                self._without.put(tenant, True)
             return
         self._opened[tenant] = opened
+        if not is_latest:
+            await self._is_renewed(tenant, opened, tenants)
         log.debug("tenant_catalog_opened", tenant=tenant, tools=len(opened.source.snapshot()), open=len(self._opened))
 
     def _made(self, tenant: str, tenants: Tenants) -> _Opened | None:
@@ -167,13 +178,9 @@ class TenantCatalogs:
         own = tenants.load(tenant)
         if own is None:
             return None
-        source = CombinedSource(
-            self._parts(tenant, own),
-            name=tenant,
-            replace_reserved=tenants.replace_reserved,
-            report=partial(self._report, tenants),
-            checked=self.shared.snapshot(),
-        )
+        reserved, report = tenants.replace_reserved, partial(self._report, tenants)
+        parts, checked = self._parts(tenant, own), self.shared.snapshot()
+        source = CombinedSource(parts, name=tenant, replace_reserved=reserved, report=report, checked=checked)
         return _Opened(own, source)
 
     def _report(self, tenants: Tenants, status: SourceStatus) -> None:
@@ -201,27 +208,31 @@ class TenantCatalogs:
         """Makes the open catalogs again whose files have changed, and looks again for those that did not exist or could not be
         opened. Returns the tenants whose catalogs have changed. If the changed files of one have a mistake, the catalog stays as
         it is, and the mistake is logged."""
+        if self._tenants is None:
+            return ()
         for remembered in (self._without, self._failures):
             for tenant in remembered:
                 remembered.pop(tenant)
-        changed = []
-        for tenant, opened in list(self._opened.items()):
-            if await aside(opened.own.is_current):
-                continue
+        self._looks += 1
+        catalogs = list(self._opened.items())
+        return [tenant for tenant, opened in catalogs if await self._is_renewed(tenant, opened, self._tenants)]
+
+    async def _is_renewed(self, tenant: str, opened: _Opened, tenants: Tenants) -> bool:
+        """Makes an open catalog again if its files have changed. Returns False if it stays as it is."""
+        with self._used(tenant, tenants):  # otherwise it may be closed first, and what is opened then never is
+            if self._opened.get(tenant) is not opened or await aside(opened.own.is_current):
+                return False
             try:
-                await self._renew(tenant, opened)
+                await self._renew(tenant, opened, tenants)
             except (ToolcaddieError, OSError) as error:
                 log.error("tenant_catalog_not_reloaded", tenant=tenant, error=str(error))
-            else:
-                changed.append(tenant)
-        return changed
+                return False
+            return True
 
-    async def _renew(self, tenant: str, opened: _Opened) -> None:
+    async def _renew(self, tenant: str, opened: _Opened, tenants: Tenants) -> None:
         """Exchanges the sources of an open catalog for those that the files name now."""
-        assert self._tenants is not None
-        own = await aside(self._tenants.load, tenant)
+        own = await aside(tenants.load, tenant) or OwnSources(sources=(), is_current=lambda: False)
         before = opened.source.snapshot()
-        own = own or OwnSources(sources=(), is_current=lambda: False)
         parts = await aside(self._parts, tenant, own)
         await opened.source.change(add=parts, remove=opened.source.part_names)
         opened.own = own
@@ -229,11 +240,8 @@ class TenantCatalogs:
 
     async def close(self) -> None:
         """Closes the catalogs of all tenants; they are opened again by the next requests."""
-        for opening in list(self._opening.values()):
+        for opening in (openings := list(self._opening.values())):
             opening.cancel()
+        await asyncio.gather(*openings, return_exceptions=True)  # each closes what it has opened
         opened, self._opened = self._opened, OrderedDict()
         await asyncio.gather(*(each.source.close() for each in opened.values()), *self._closing)
-
-
-def _ignore(catalog: Catalog) -> None:
-    """Forgets nothing."""

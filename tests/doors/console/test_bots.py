@@ -12,8 +12,10 @@ import pytest
 
 from tests.doors.console.browser import Browser, Page, browser
 from tests.doors.console.full import ADMIN, NOBODY, OPERATOR, VIEWER, Server, console
+from tests.doors.tenants import write_definitions, write_tenant
 from toolcaddie.app.improving import stored_proposals
 from toolcaddie.app.jobs import desk_of
+from toolcaddie.app.settings.tenants import TenantSettings
 from toolcaddie.control.bots import Bot, DayBudget
 from toolcaddie.core.bots import ChatKey, ChatTurn
 from toolcaddie.core.control import Principal
@@ -323,6 +325,31 @@ async def test_people_of_another_tenant_see_nothing_of_this_one(tmp_path: Path) 
         assert (await jobs_of(server).get(job)).enabled
         assert "telegram:42" not in (await eve.opens(f"{COACH}/chats")).text
         assert not (await eve.opens(f"{COACH}/chat?name=telegram:42")).tree.css("article")
+
+
+async def test_the_page_of_a_bot_shows_the_tools_of_the_tenant_of_the_page_and_of_no_other(tmp_path: Path) -> None:
+    """The tools of the people who run the server are as private as those of every other tenant."""
+    (tmp_path / "tenants").mkdir()
+    write_definitions(tmp_path / "shared.jsonl", "tool_of_all")
+    for tenant in ("default", "acme"):
+        write_definitions(tmp_path / "tenants" / f"{tenant}.jsonl", f"tool_of_{tenant}")
+        write_tenant(tmp_path / "tenants", tenant, f"{tenant}.jsonl")
+    folder = TenantSettings(folder=str(tmp_path / "tenants"))
+    async with (
+        console(tmp_path, catalog=str(tmp_path / "shared.jsonl"), bots={"coach": Bot()}, tenants=folder) as server,
+        aiohttp.ClientSession(base_url=server.url, headers={"accept": "application/json"}) as web,
+    ):
+        people = [Principal(id="ada", tenant=tenant, role="admin") for tenant in ("default", "acme", "other")]
+        runners, acme, other = [await server.key(person) for person in people]
+        for key, address, private in (
+            (other, COACH, []),
+            (acme, COACH, ["tool_of_acme"]),
+            (runners, COACH, ["tool_of_default"]),
+            (runners, f"{COACH}?tenant=acme", ["tool_of_acme"]),
+        ):
+            async with web.get(address, headers={"authorization": f"Bearer {key}"}) as answer:
+                tools = (await answer.json())["tools"]["conversation"]["names"]
+            assert tools == ["tool_of_all", *private]
 
 
 async def test_an_admin_of_the_server_looks_at_another_tenant_and_links_keep_it(tmp_path: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from toolcaddie.core.approval import Approval
-from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import RequestError
 from toolcaddie.doors.cli.conversations import keep_resumed
 from toolcaddie.doors.cli.lost import settle_lost_runs
@@ -18,6 +15,7 @@ from toolcaddie.doors.cli.output import json_option
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import finish, opened, print_result, questions_of, waiting_printed
 from toolcaddie.doors.cli.steps import Steps
+from toolcaddie.runtime import Runtime
 
 
 @click.command(
@@ -42,18 +40,22 @@ def command(common: Common, /, run_id: str, as_json: bool, **flags: Any) -> None
         opened(settings, create=False) as (runner, parts),
     ):
         runner.run(settle_lost_runs(parts.database))
-        _check_tools(run_id, runner.run(parts.runtime.questions(run_id)), parts.runtime.source.snapshot())
+        runner.run(_check_tools(run_id, parts.runtime))
         result = finish(runner, parts, parts.runtime.resume_stream(run_id), steps, questions_of(as_json=as_json))
         runner.run(keep_resumed(parts, result))
         degraded = parts.runtime.degraded
     print_result(result, steps.progress, degraded, as_json=as_json, live=live)
 
 
-def _check_tools(run_id: str, approvals: Sequence[Approval], catalog: Catalog) -> None:
+async def _check_tools(run_id: str, runtime: Runtime) -> None:
     """Raises `RequestError` if the catalog lacks a tool that the run waits to call, and that was not refused. The run still waits
     then, and its answers still count."""
-    tools = dict.fromkeys(approval.tool for approval in approvals if approval.status != "refused")
-    names = ", ".join(name for name in tools if catalog.get(name) is None)
+    tools = dict.fromkeys(
+        (approval.principal.tenant, approval.tool)
+        for approval in await runtime.questions(run_id)
+        if approval.status != "refused"
+    )
+    names = ", ".join([name for tenant, name in tools if not await _has_tool(runtime, tenant, name)])
     if not names:
         return
     raise RequestError(
@@ -61,3 +63,8 @@ def _check_tools(run_id: str, approvals: Sequence[Approval], catalog: Catalog) -
         "command that began it, or refuse the call (`toolcaddie approvals deny`) if the tool is gone. The run still waits",
         param="catalog",
     )
+
+
+async def _has_tool(runtime: Runtime, tenant: str, name: str) -> bool:
+    async with runtime.holding(tenant):
+        return runtime.catalogs.snapshot(tenant).get(name) is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from toolcaddie.core.control import Principal
 from toolcaddie.core.personas import GOALS
 from toolcaddie.doors.bot_sheets import MODES, missing_in, model_text, tools_in, used_of
 from toolcaddie.doors.console.answers import Answer
@@ -42,8 +41,9 @@ def overview_routes(desk: BotDesk) -> Sequence[PageRoute]:
         name = desk.bot(visit)
         bot, shelf, runtime = desk.settings.bots[name], desk.shelf(visit), desk.parts.runtime
         files = await shelf.files.read_many(shelf.key, FILES)
-        async with runtime.holding(Principal().tenant):
-            tools = {mode: tools_in(name, mode, runtime) for mode in MODES}
+        tenant = tenant_of(visit)
+        async with runtime.holding(tenant):
+            tools = {mode: tools_in(name, mode, runtime, tenant) for mode in MODES}
         missing = {mode: missing_in(name, mode, tools[mode], runtime) for mode in MODES}
         # A budget counts what all tenants use, so only those see it who see all tenants.
         used = await used_of(name, desk.settings, runtime, desk.parts.meter) if visit.tenant is None else ()
