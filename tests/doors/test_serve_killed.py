@@ -46,18 +46,23 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def client_of(server: Process, *, max_retries: int = 3) -> openai.OpenAI:
+    return server.client(api_key="test-key", max_retries=max_retries)
+
+
 def effects(home: Path) -> list[str]:
     file = home / "effects"
     return file.read_text().split() if file.exists() else []
 
 
-def killed_while_it_runs(server: Process, there: Callable[[], bool]) -> None:
+def killed_while_it_runs(server: Process, there: Callable[[], bool], **more: Any) -> None:
     """Ask, kill the server as soon as `there` says so, and see the request break."""
     broken: list[Exception] = []
 
     def ask() -> None:
         try:
-            server.client().chat.completions.create(**ASK)
+            for _ in client_of(server, max_retries=0).chat.completions.create(**ASK, **more):
+                pass
         except openai.OpenAIError as error:
             broken.append(error)
 
@@ -71,16 +76,80 @@ def killed_while_it_runs(server: Process, there: Callable[[], bool]) -> None:
     assert [type(error) for error in broken] == [openai.APIConnectionError]
 
 
-def test_a_request_that_may_have_acted_is_never_run_again_after_a_crash(shop: Path) -> None:
-    with ScriptedUpstream(lambda _: call("pay", {"amount": 7})) as upstream:
+class Paying:
+    """A model that lets the tool pay once, and answers with what it is told of the call. `pause`: it stops before that answer
+    until `over` is set."""
+
+    def __init__(self, *, pause: bool = False) -> None:
+        self.results: list[str] = []
+        self.has_result, self.over = threading.Event(), threading.Event()
+        self._pause = pause
+
+    def __call__(self, body: Any) -> Any:
+        if body["messages"][-1]["role"] != "tool":
+            return call("pay", {"amount": 7})
+        self.results.append(body["messages"][-1]["content"])
+        if self._pause and not self.has_result.is_set():
+            self.has_result.set()
+            self.over.wait(PATIENCE)
+        return say("It is settled.")
+
+
+def test_a_call_that_a_crash_cut_off_is_not_repeated_and_the_model_is_told(shop: Path) -> None:
+    model = Paying()
+    with ScriptedUpstream(model) as upstream:
         words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
         with serving(shop, *words) as server:
             killed_while_it_runs(server, lambda: bool(effects(shop)))
         (shop / "quick").touch()
         with serving(shop, *words) as server:
+            answers = [client_of(server).chat.completions.create(**ASK) for _ in range(2)]
+    assert [answer.choices[0].message.content for answer in answers] == ["It is settled."] * 2
+    assert answers[0].id == answers[1].id
+    assert "whether it took effect is not known" in model.results[0]
+    assert effects(shop) == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [({}, "test-key"), ({"stream": True}, "test-key"), ({}, "")],
+    ids=["whole", "streamed", "with the client's own key for the model"],
+)
+def test_a_run_goes_on_after_its_last_call_when_a_crash_cut_off_its_answer(more: Any, key: str, shop: Path) -> None:
+    model = Paying(pause=True)
+    (shop / "quick").touch()
+    with ScriptedUpstream(model) as upstream:
+        words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
+        with serving(shop, *words, OPENAI_API_KEY=key) as server:
+            killed_while_it_runs(server, lambda: model.has_result.is_set() and is_stored_with_its_result(shop), **more)
+        model.over.set()
+        with serving(shop, *words, OPENAI_API_KEY=key) as server:
+            answer = client_of(server).chat.completions.create(**ASK, **more)
+            text = (
+                "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+                if more
+                else answer.choices[0].message.content
+            )
+    assert (text, model.results) == ("It is settled.", ["paid", "paid"])
+    assert effects(shop) == ["7"]
+
+
+def is_stored_with_its_result(home: Path) -> bool:
+    stored = rows(home_url(home), "SELECT value FROM documents WHERE kind = 'run'")
+    return any(b'"paid"' in bytes(value) for (value,) in stored)
+
+
+def test_a_run_that_acted_and_is_not_stored_any_more_is_never_run_again(shop: Path) -> None:
+    with ScriptedUpstream(lambda _: call("pay", {"amount": 7})) as upstream:
+        words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
+        with serving(shop, *words) as server:
+            killed_while_it_runs(server, lambda: bool(effects(shop)))
+        (shop / "quick").touch()
+        change(home_url(shop), "DELETE FROM documents WHERE kind = 'run'")
+        with serving(shop, *words) as server:
             for _ in range(2):
                 with pytest.raises(openai.UnprocessableEntityError, match="toolcaddie runs run_") as told:
-                    server.client(max_retries=3).chat.completions.create(**ASK)
+                    client_of(server).chat.completions.create(**ASK)
                 assert told.value.code == "outcome_unknown"
                 assert told.value.response.headers["x-should-retry"] == "false"
     assert effects(shop) == ["7"]
@@ -101,9 +170,10 @@ def test_a_request_that_may_have_acted_is_not_run_again_either_when_its_run_was_
         with serving(shop, *words) as server:
             killed_while_it_runs(server, lambda: bool(effects(shop)))
         (shop / "quick").touch()
+        change(home_url(shop), "DELETE FROM documents WHERE kind = 'run'")
         assert asyncio.run(pruned()) == 1
         with serving(shop, *words) as server, pytest.raises(openai.UnprocessableEntityError) as told:
-            server.client().chat.completions.create(**ASK)
+            client_of(server, max_retries=0).chat.completions.create(**ASK)
     assert told.value.code == "outcome_unknown"
     assert effects(shop) == ["7"]
 
@@ -132,7 +202,7 @@ def test_a_request_that_had_intended_nothing_runs_again_after_a_crash(recorded: 
         if not recorded:  # the rows are on disk some milliseconds after the claim, too soon to be killed before
             change(home_url(shop), "DELETE FROM events", "DELETE FROM runs")
         with serving(shop, *words) as server:
-            answers = [server.client(max_retries=3).chat.completions.create(**ASK) for _ in range(2)]
+            answers = [client_of(server).chat.completions.create(**ASK) for _ in range(2)]
     assert answers[0].id == answers[1].id
     assert answers[0].choices[0].message.content == "It is paid."
     assert effects(shop) == ["7"]

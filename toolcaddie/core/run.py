@@ -142,6 +142,8 @@ class RunRequest:
     """True: what the bot remembers was looked up for this request. If anything fits, it is in a message near the end."""
     durable: bool = False
     """True: the run is stored from its beginning and after each step, so that `Runtime.resume` continues it after a crash."""
+    survives: bool = False
+    """True: the run is stored once a call of it is about to act, for the same purpose. Before that, it can begin again."""
     run_id: str | None = None
     lease: int | None = None
     """Number of the lease under which work was claimed for this run. The run begins only while this process holds that lease.
@@ -151,6 +153,11 @@ class RunRequest:
     def conversation_name(self) -> str:
         """The caller's own name for the conversation; empty: it has none."""
         return self.conversation.name if isinstance(self.conversation, Transcript) else self.conversation or ""
+
+    @property
+    def is_kept(self) -> bool:
+        """True if whoever began the run asks for its answer until it has it, and then forgets the run."""
+        return self.durable or self.survives
 
     @property
     def is_resumable(self) -> bool:

@@ -34,6 +34,7 @@ from toolcaddie.runtime.searching import search_for
 from toolcaddie.runtime.setups import Setup, Setups
 from toolcaddie.runtime.views import Views
 from toolcaddie.sources.tenants import TenantCatalogs
+from toolcaddie.storage.late_claims import LateClaim
 from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 
 
@@ -107,7 +108,7 @@ class Answering:
             state = first_state(context, prompted, delivery, choice.classification, before)
             engine = choice.engine if output is None else with_output(choice.engine, output)
             first = partial(_first_stored, request, output, state, setup, view)
-            async with self._stored(first, owner) if request.durable else nullcontext() as claim:
+            async with self._stored(request, first, owner) if request.is_kept else nullcontext() as claim:
                 result = await drive(
                     engine,
                     state,
@@ -136,12 +137,13 @@ class Answering:
                 )
 
     @asynccontextmanager
-    async def _stored(self, first: Callable[[], StoredRun], owner: int) -> AsyncIterator[Claim]:
-        """Stores a durable run as it is before its first step, and yields the claim under which it continues.
+    async def _stored(self, request: RunRequest, first: Callable[[], StoredRun], owner: int) -> AsyncIterator[Claim]:
+        """Yields the claim under which a run continues that is stored: a durable one as it is before its first step.
 
         A run that its own limits ended is forgotten. After any other error it can be resumed from its last step.
         """
-        claim = await self.runs.begin(first(), owner=owner)
+        late = LateClaim(self.runs, self.documents, first, owner=owner)
+        claim = await self.runs.begin(first(), owner=owner) if request.durable else late
         try:
             yield claim
         except LimitExceededError:

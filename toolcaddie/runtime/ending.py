@@ -66,7 +66,7 @@ class Ending:
                 await emit(ClaimsUnsupported(run_id=result.run_id, claims=result.unsupported_claims))
         await emit(RunFinished(run_id=result.run_id, result=result))
         if claim is not None and not waits:
-            if request.durable:  # who began it asks for its answer until it is stored, and then forgets it
+            if request.is_kept:  # who began it asks for its answer until it is stored, and then forgets it
                 await claim.give_back()
             else:
                 self.background.begin(claim.forget())
@@ -86,10 +86,10 @@ class Ending:
 
 def storable(request: RunRequest, output: Output | None) -> RunRequest:
     """Returns the request in the form in which it may be stored for weeks: without headers that prove an identity, and without
-    live objects. A transcript is omitted unless the run is durable, because no other resumed run answers the client that sent
+    live objects. A transcript is omitted unless the run is kept, because no other resumed run answers the client that sent
     it."""
     headers = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}
     stored = replace(request, headers=headers, dependencies=(), output=None if output is None else output.schema)
-    if isinstance(request.conversation, Transcript) and not request.durable:
+    if isinstance(request.conversation, Transcript) and not request.is_kept:
         return replace(stored, conversation=None, remember=False)
     return stored

@@ -71,6 +71,7 @@ class Resuming:
         principal: Principal | None,
         reason: str,
         dependencies: Sequence[Any],
+        headers: Mapping[str, str] | None = None,
         live: Listener | None = None,
         turn: Turn | None = None,
     ) -> RunResult:
@@ -79,13 +80,16 @@ class Resuming:
         `approvals` (True: approved) and `results` (of tools that the caller ran) have the answers for which the run waited, by
         call id. `reason` is recorded with the approvals. `principal`: the run must belong to it; None: the run may belong to
         anyone. `dependencies`: the objects for the functions of the run; the caller supplies them again, because
-        they are not stored with the run. `turn`: the next turn of the run's conversation, which the run then answers.
+        they are not stored with the run. `headers`: those for the model, in place of the stored ones. `turn`: the next turn of
+        the run's conversation, which the run then answers.
         """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
         request = (
             replace(stored.request, principal=identified, dependencies=dependencies) if turn is None else turn.request
         )
+        if headers is not None:
+            request = replace(request, headers=headers)
         async with (
             self.catalogs.held(request.principal.tenant) if request.use_catalog else nullcontext(),
             self.budgets.charged(request, self.setups.model_of(request), requests=0 if turn is None else 1) as charge,
@@ -158,7 +162,7 @@ class Resuming:
                     request, result, view, setup, emit, output=output, store_paused=claim.store_paused, claim=claim
                 )
         except LimitExceededError:
-            if not request.durable:  # a person may raise the limit and resume the run
+            if not request.is_kept:  # a person may raise the limit and resume the run
                 await claim.give_back()
             else:
                 await claim.forget()

@@ -134,13 +134,15 @@ class Runtime(Assembly):
         principal: Principal | None = None,
         reason: str = "",
         dependencies: Sequence[Any] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> RunResult:
         """Resumes a paused run.
 
         - `approvals`: call id -> True (approved) or False (denied). Calls that were answered through `Runtime.approvals` can be
           omitted. `results`: call id -> result of a tool that the caller ran.
         - `principal`: the run must be theirs, otherwise it is not found. It is recorded as the one who answered, with `reason`.
-        - `dependencies`: the same as in the request, because they are not stored.
+        - `dependencies`: the same as in the request, because they are not stored. `headers`: those for the model, if the stored
+          ones, which prove no identity, are not enough.
 
         Policy and schema are checked again before a call runs. If several callers resume the same run, one continues it and the
         others get `RunNotFoundError`. If that one fails, `resume` without answers continues after the calls that were made.
@@ -153,6 +155,7 @@ class Runtime(Assembly):
             principal=principal,
             reason=reason,
             dependencies=dependencies,
+            headers=headers,
         )
 
     def resume_stream(
@@ -180,6 +183,14 @@ class Runtime(Assembly):
     async def forget(self, run_id: str) -> None:
         """Deletes the stored state of a durable run (`RunRequest.durable`). Until then, resuming it gives the same answer."""
         await self._runs.forget(run_id)
+
+    def forget_later(self, run_id: str) -> None:
+        """Deletes the stored state of a run that survives (`RunRequest.survives`) soon, if it has any. Returns at once."""
+        self._background.begin(self._runs.forget_late(run_id))
+
+    async def is_stored(self, run_id: str) -> bool:
+        """Returns True if a run is stored, so that it can be resumed once no other process continues it."""
+        return bool(await self._runs.resumable([run_id]))
 
     async def waiting(self, run_id: str) -> RunResult:
         """Returns the result of a run that waits, as it was when it paused. Raises `RunNotFoundError`."""

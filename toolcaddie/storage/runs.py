@@ -8,6 +8,7 @@ resumed from their last stored state.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,8 @@ class StoredRuns:
         self._ttl = max(ttl, _TTL_SECONDS)
         self._disowned: set[str] = set()
         """Ids of runs that this process no longer continues although the store still names it as the owner."""
+        self._late: set[str] = set()
+        """Ids of runs of this process that were stored once a call was about to act."""
 
     async def store_paused(self, run: StoredRun, *, owner: int) -> None:
         """Stores a paused run, which `claim` can continue. `owner`: the number of the lease under which the run began."""
@@ -137,6 +140,18 @@ class StoredRuns:
     async def forget(self, run_id: str) -> None:
         """Deletes a run; it cannot be resumed any more."""
         await self._documents.delete(RUN, run_id)
+
+    def note_late(self, run_id: str) -> None:
+        """Notes that a run of this process is stored, because a call of it is about to act."""
+        self._late.add(run_id)
+
+    async def forget_late(self, run_id: str) -> None:
+        """Deletes a run whose answer its client has, if it was stored at all. It shares a commit with other writes."""
+        if run_id in self._late:
+            self._late.discard(run_id)
+            self._disowned.discard(run_id)
+            with suppress(StorageError):  # it expires
+                await self._documents.put(RUN, run_id, b"", ttl=0.0, urgent=False)
 
     def disown(self, run_id: str) -> None:
         """Lets this process claim a run again although the store still names it as the owner."""

@@ -137,7 +137,7 @@ def create_app(
         bots=bots,
         limiter=limiter,
         event_log=parts.event_log,
-        once=Once(parts.documents, parts.event_log, idempotency, problem_for),
+        once=Once(parts.documents, parts.event_log, idempotency, problem_for, is_stored=parts.runtime.is_stored),
         hidden=HiddenParts(parts.documents),
         bodies=Bodies(bounds.bodies),
         onward=onward,

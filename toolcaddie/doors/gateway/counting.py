@@ -55,6 +55,7 @@ class Counting(ModelHandler):
         use_catalog: bool,
         principal: Principal,
         headers: Mapping[str, str],
+        resumes: bool = False,
     ) -> None:
         request, _ = await self._run_requests.of(
             exchange,

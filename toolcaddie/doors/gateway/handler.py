@@ -160,7 +160,7 @@ class ModelHandler:
                 headers=self._headers(exchange, keyed=keyed, once=False),
             )
         share.give()
-        run = self._scheduled(run, exchange, admitted)
+        own_run, run = run, self._scheduled(run, exchange, admitted)
         if run is None:
             assert forwarder is not None, "a request that is not forwarded has a run"
             self._forward_counter.inc()
@@ -169,7 +169,8 @@ class ModelHandler:
         elif HEADER in exchange.headers:
             client_key = b"" if keyed else self._client_key(exchange)
             door = self._wire.name
-            await self._once.answer(exchange, body, principal, run, door=door, client_key=client_key)
+            resumes = run is own_run  # what is answered later goes on by itself
+            await self._once.answer(exchange, body, principal, run, door=door, client_key=client_key, resumes=resumes)
         else:
             await exchange.while_connected(run(exchange, run_id=new_run_id()))
 
@@ -298,10 +299,11 @@ class ModelHandler:
         use_catalog: bool,
         principal: Principal,
         headers: Mapping[str, str],
+        resumes: bool = False,
     ) -> None:
         """Answers the request with a run. `tools`: the client's own tools. `use_catalog`: True if the tools of the catalog join
         them. `headers`: the client's headers for the upstream. `lease`: the number of the process that owns the run, if its
-        outcome is stored for repeated requests."""
+        outcome is stored for repeated requests. `resumes`: the run is stored, and continues."""
         request, restored = await self._run_requests.of(
             exchange,
             door_request,
@@ -313,6 +315,8 @@ class ModelHandler:
             lease=lease,
         )
         answer = self._answer_stream if door_request.stream else self._answer_whole
+        if resumes:
+            answer = self._answer_resumed
         try:
             # `MarksActed` records in an error whether tools had run, also if writing the answer fails.
             with charged(exchange), MarksActed() as marks:
@@ -323,6 +327,27 @@ class ModelHandler:
             shutdown = ShutdownError("the server was shut down before the run had ended")
             mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
             raise shutdown from error
+        if lease is not None:
+            self._runtime.forget_later(run_id)
+
+    async def _answer_resumed(
+        self,
+        exchange: Exchange,
+        door_request: DoorRequest,
+        request: RunRequest,
+        restored: Restored,
+        marks: MarksActed,
+        envelope: Envelope,
+    ) -> None:
+        """Answers with the result of a stored run, which goes on unless it waits for a person."""
+        run_id = request.run_id or ""
+        marks.acted = True
+        questions = await self._runtime.questions(run_id)
+        if any(question.status == "open" for question in questions):
+            result = await self._runtime.waiting(run_id)
+        else:
+            result = await self._runtime.resume(run_id, principal=request.principal, headers=request.headers)
+        await self._send_result(exchange, door_request, request, restored, result, marks, envelope)
 
     async def _answer_whole(
         self,

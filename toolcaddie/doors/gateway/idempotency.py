@@ -5,9 +5,10 @@ that the process holds in the database as long as it lives. The entry that a req
 
     none                                   the request runs
     a run of a live process                409: it is under way
-    a run of a process that is gone        it runs again if it has intended no call, else 422: its outcome is unknown. The
-                                           intent is a row in the trail, the record of all runs, written before each call
-                                           of a tool that may change something. A process that is gone writes no more rows
+    a run of a process that is gone        it runs again if it has intended no call. Otherwise it goes on after its last step,
+                                           and if that is not stored, 422: its outcome is unknown. The intent is a row in the
+                                           trail, the record of all runs, written before each call of a tool that may change
+                                           something. A process that is gone writes no more rows
     an answer                              the answer, without a run
     any of these, for another request      422
 
@@ -25,6 +26,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,6 +43,7 @@ from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Store
 from toolcaddie.util.log import Logger
 from toolcaddie.util.random_ids import random_id
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -117,7 +120,10 @@ async def has_intended_call(event_log: EventLog, run_id: str) -> bool:
 
 
 Run = Callable[..., Coroutine[Any, Any, None]]
-"""Function that answers a request with a run: `run(exchange, run_id=..., lease=...)`."""
+"""Function that answers a request with a run: `run(exchange, run_id=..., lease=...)`. With `resumes=True`, which it takes if it
+can, it continues a stored run."""
+IsStored = Callable[[str], Awaitable[bool]]
+"""Returns True if the run of an id is stored, so that it can be continued."""
 
 
 class Once:
@@ -130,6 +136,7 @@ class Once:
         settings: Idempotency,
         problem_for: Callable[[ToolcaddieError], Problem],
         *,
+        is_stored: IsStored,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._documents = documents
@@ -137,19 +144,28 @@ class Once:
         self._keep_seconds = settings.keep_hours * 3600.0
         self._answer_bytes = settings.answer_bytes
         self._problem_for = problem_for
+        self._is_stored = is_stored
         self._clock = clock
         self._under_way: set[str] = set()
         """Runs of this process that have claimed a key."""
         self._releases: set[asyncio.Task[None]] = set()
 
     async def answer(
-        self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, door: str, client_key: bytes
+        self,
+        exchange: Exchange,
+        body: bytes,
+        principal: Principal,
+        run: Run,
+        *,
+        door: str,
+        client_key: bytes,
+        resumes: bool = False,
     ) -> None:
         """Runs the request, or sends its stored answer or a refusal.
 
         `door`: the name of the door, because the same body may be a request at two of them, with different answers. `client_key`
         is the API key that the client sent, which distinguishes clients that have the same principal; empty if it is a key of the
-        gateway, because then the principal is enough.
+        gateway, because then the principal is enough. `resumes`: `run` can continue a run whose process is gone.
         """
         key = _document_key(exchange.headers[HEADER], principal, client_key)
         run_id = new_run_id()
@@ -157,35 +173,43 @@ class Once:
         try:
             meaning = [door.encode(), *(exchange.headers.get(name, b"") for name in _MEANING_HEADERS)]
             digest = await aside(_digest, body, meaning) if len(body) >= LARGE else _digest(body, meaning)
-            outcome = await self._claim(key, digest, run_id)
+            outcome = await self._claim(key, digest, run_id, resumes=resumes)
             match outcome:
                 case Problem():
                     await exchange.refuse(outcome)
                 case _AnsweredEntry():
                     await _replay(exchange, outcome)
-                case _RunningEntry():
+                case _RunningEntry() if outcome.run_id == run_id:
                     await self._run(exchange, key, outcome, run)
+                case _RunningEntry():
+                    await self._resume(exchange, key, outcome, run)
         finally:
             self._under_way.discard(run_id)
 
     # --- the claim ---------------------------------------------------------------------------------------------------
 
-    async def _claim(self, key: str, body: bytes, run_id: str) -> _RunningEntry | _AnsweredEntry | Problem:
-        """Claims the key and returns the entry of the run that may begin; otherwise returns the stored answer or a refusal.
+    async def _claim(
+        self, key: str, body: bytes, run_id: str, *, resumes: bool
+    ) -> _RunningEntry | _AnsweredEntry | Problem:
+        """Claims the key and returns the entry of the run that may begin, or of another run that may go on; otherwise returns the
+        stored answer or a refusal.
 
-        `body` is the digest of the request. If another process changes the entry meanwhile, the new entry is examined.
+        `body` is the digest of the request. `resumes`: True if a run can go on. If another process changes the entry meanwhile,
+        the new entry is examined.
         """
         while True:
             stored = await self._documents.get(_KIND, key)
             entry = None if stored is None else _decode(stored)
             if entry is not None and (answer := await self._reply_to(entry, body)) is not None:
                 return answer
-            successor: _Entry
+            successor: _Entry = _RunningEntry(
+                body=body, run_id=run_id, owner=await self._documents.lease(), at=self._clock()
+            )
             if isinstance(entry, _RunningEntry) and await self._may_have_acted(entry):
-                successor = _UnknownEntry(body=body, run_id=entry.run_id)
-            else:
-                owner = await self._documents.lease()
-                successor = _RunningEntry(body=body, run_id=run_id, owner=owner, at=self._clock())
+                if resumes and await self._is_stored(entry.run_id):
+                    successor = replace(successor, run_id=entry.run_id)
+                else:
+                    successor = _UnknownEntry(body=body, run_id=entry.run_id)
             if await self._swap(key, stored, successor) and isinstance(successor, _RunningEntry):
                 return successor
 
@@ -228,6 +252,14 @@ class Once:
         )
 
     # --- the run -----------------------------------------------------------------------------------------------------
+
+    async def _resume(self, exchange: Exchange, key: str, claim: _RunningEntry, run: Run) -> None:
+        """Continues a run whose process is gone."""
+        self._under_way.add(claim.run_id)
+        try:
+            await self._run(exchange, key, claim, partial(run, resumes=True))
+        finally:
+            self._under_way.discard(claim.run_id)
 
     async def _run(self, exchange: Exchange, key: str, claim: _RunningEntry, run: Run) -> None:
         """Runs the request without watching for a disconnection, because the run continues without its client."""

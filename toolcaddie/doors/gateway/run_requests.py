@@ -59,6 +59,7 @@ class RunRequests:
             client_wire=self._wire.name,
             run_id=run_id,
             lease=lease,
+            survives=lease is not None,
         )
         pins = self._pins(exchange, door_request, tools, request)
         if pins.tools:
