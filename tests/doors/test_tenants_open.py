@@ -344,7 +344,7 @@ def test_changed_files_of_tenants_are_read_again_at_sighup_and_a_mistake_changes
     """Requests without a key are those of the tenant `default`."""
     folder = tmp_path / "tenants"
     folder.mkdir()
-    (tmp_path / "toolcaddie.toml").write_text('[tenants]\nfolder = "tenants"\n')
+    (tmp_path / "toolcaddie.toml").write_text('[tenants]\nfolder = "tenants"\n[log]\nlevel = "debug"\n')
     with ScriptedUpstream(answered) as upstream:
         words = ("--upstream", f"{upstream.base_url}", "--workers", str(workers))
         with serving(tmp_path, *words) as server:
@@ -352,7 +352,8 @@ def test_changed_files_of_tenants_are_read_again_at_sighup_and_a_mistake_changes
             write_definitions(folder / "tools.jsonl", "alpha")
             write_tenant(folder, "default", "tools.jsonl")
             server.process.send_signal(signal.SIGHUP)
-            until(lambda: all(tools_of(server) == {"alpha"} for _ in range(4)))
+            # Each worker opens the catalog when a request comes to it.
+            until(lambda: tools_of(server) == {"alpha"} and server.log().count("tenant_catalog_opened") >= workers)
             write_definitions(folder / "tools.jsonl", "alpha", "beta")
             server.process.send_signal(signal.SIGHUP)
             until(lambda: all(tools_of(server) == {"alpha", "beta"} for _ in range(4)))
