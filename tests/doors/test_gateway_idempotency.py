@@ -242,6 +242,24 @@ async def test_a_run_that_another_server_settled_begins_no_further_call_and_has_
     assert paid == [7]
 
 
+async def test_a_run_that_has_acted_and_then_waits_for_a_person_goes_on_after_its_answer(tmp_path: Path) -> None:
+    shop, script = Shop(), [call("pay", {"amount": 7}), call("refund", {"amount": 7}), say("It is back.")]
+
+    @tool(destructive=True)
+    def refund(amount: int) -> str:
+        """Refund an amount."""
+        return f"refunded {amount}"
+
+    async with ScriptedUpstream(script) as upstream:
+        async with gateway(tmp_path, upstream.base_url, sources=[shop.source, refund]) as served:
+            run_id = (await sent(served)).headers["x-toolcaddie-run"]
+            (question,) = await served.runtime.approvals.list("default", status="open")
+            await served.runtime.approvals.answer("default", question.id, approved=True, by=Principal(id="boss"))
+        async with gateway(tmp_path, upstream.base_url, sources=[shop.source, refund]) as served:
+            assert (await served.runtime.resume(run_id)).text == "It is back."
+    assert shop.paid == [7]
+
+
 async def test_a_stream_that_broke_behind_an_effect_is_streamed_again_with_its_error(tmp_path: Path) -> None:
     shop, ask = Shop(), {**ASK, "stream": True}
     script = [call("pay", {"amount": 7}, text="Wait."), refuse(503), *paying()]

@@ -52,7 +52,8 @@ class LateClaim(Claim):
         await asyncio.sleep(0)  # the write is queued, before what the caller writes next
 
     async def store_paused(self, run: StoredRun) -> None:
-        """Stores the run, which waits for somebody."""
+        """Stores the run, which waits for somebody, and is no longer forgotten with its answer."""
+        self._runs.end_late(run.state.run_id)
         await self._runs.store_paused(run, owner=self._owner)
 
     async def give_back(self) -> None:

@@ -145,6 +145,10 @@ class StoredRuns:
         """Notes that a run of this process is stored, because a call of it is about to act."""
         self._late.add(run_id)
 
+    def end_late(self, run_id: str) -> None:
+        """Notes that such a run is stored for longer than until its client has an answer."""
+        self._late.discard(run_id)
+
     async def forget_late(self, run_id: str) -> None:
         """Deletes a run whose answer its client has, if it was stored at all. It shares a commit with other writes."""
         if run_id in self._late:

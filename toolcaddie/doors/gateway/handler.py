@@ -348,6 +348,8 @@ class ModelHandler:
         else:
             result = await self._runtime.resume(run_id, principal=request.principal, headers=request.headers)
         await self._send_result(exchange, door_request, request, restored, result, marks, envelope)
+        if result.status != "pending":
+            await self._runtime.forget(run_id)
 
     async def _answer_whole(
         self,
