@@ -44,6 +44,14 @@ def tenants_of(settings: Settings, registry: Registry, parts: Parts) -> Tenants 
     )
 
 
+def at_tenant(settings: Settings, parts: Parts, tenant: str) -> tuple[Settings, Parts] | None:
+    """Returns the settings with the sources of a tenant in place of the shared ones, and the services for these sources; None:
+    the tenant has no file. Raises as `tenant_entries` does."""
+    folder = settings.tenants.folder
+    entries = None if folder is None else tenant_entries(Path(folder), tenant)
+    return None if entries is None else (_with_entries(settings, entries), _parts_of(tenant, parts))
+
+
 def tenant_entries(folder: Path, tenant: str) -> Sequence[Entry] | None:
     """Returns what the file of a tenant says of its sources; None: there is no such file. Relative paths are relative to the
     folder. Raises `TenantCatalogError` for a name that can have no file, and `ConfigError` for a mistake in the file."""
@@ -91,12 +99,17 @@ def _load(folder: Path, settings: Settings, registry: Registry, parts: Parts, te
     entries = tenant_entries(folder, tenant)
     if entries is None:
         return None
-    catalogs = tuple(entry for entry in entries if isinstance(entry, str))
-    tables = tuple(entry for entry in entries if isinstance(entry, PartSettings))
     named = partial(_stamps, entries)
     before = named()
-    sources = sources_of(replace(settings, catalogs=catalogs, source=tables), registry, _parts_of(tenant, parts))
+    sources = sources_of(_with_entries(settings, entries), registry, _parts_of(tenant, parts))
     return OwnSources(sources=sources, is_current=lambda: _changed_at(own) == written and named() == before)
+
+
+def _with_entries(settings: Settings, entries: Sequence[Entry]) -> Settings:
+    catalogs = tuple(entry for entry in entries if isinstance(entry, str))
+    return replace(
+        settings, catalogs=catalogs, source=tuple(each for each in entries if isinstance(each, PartSettings))
+    )
 
 
 def _parts_of(tenant: str, parts: Parts) -> Parts:

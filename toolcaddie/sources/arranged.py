@@ -9,13 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from toolcaddie.core.assessment import NOTHING, Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Tool, ToolResult, failed
-from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
-from toolcaddie.sources.assessing import assessment
+from toolcaddie.core.tool import Tool
+from toolcaddie.ports import OpenableSource, ToolSource
+from toolcaddie.sources.altered import AlteredSource
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import did_you_mean
@@ -62,53 +60,18 @@ def arranged(
     return view
 
 
-class _Arranged:
-    """Implements `ToolSource`."""
-
+class _Arranged(AlteredSource):
     def __init__(self, source: ToolSource, arrangement: Arrangement) -> None:
-        self._source = source
+        super().__init__(source)
         self._arrangement = arrangement
-        self._shown: tuple[Sequence[Tool], Mapping[str, Tool]] = ((), {})
-        """The tools, and the source's own tools by the names shown."""
-        self._at: int | None = None
-        """The revision of the source when these were made."""
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def revision(self) -> int:
-        return self._source.revision
 
     @property
     def required(self) -> bool:
         return getattr(self._source, "required", True)
 
-    @property
-    def claims(self) -> frozenset[str]:
-        return self._source.claims if isinstance(self._source, ClaimingSource) else frozenset()
-
-    @property
-    def wrapped(self) -> Sequence[ToolSource]:
-        return (self._source,)
-
-    def tools(self) -> Sequence[Tool]:
-        return self._current()[0]
-
     def categories(self) -> Sequence[Category]:
         names = {tool.category for tool in self.tools()}
         return [each for each in self._source.categories() if each.name in names]
-
-    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        own = self._current()[1].get(tool.name)
-        if own is None:
-            return failed(f"the source {self.name!r} no longer has the tool {tool.name!r}; do without it", "revoked")
-        return await self._source.call_tool(own, arguments, context)
-
-    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        own = self._current()[1].get(tool.name)
-        return NOTHING if own is None else await assessment(self._source, own, arguments, context)
 
     def check(self) -> None:
         """Raises `ConfigError` for a pattern or a name that fits no tool, and for two tools of one name."""
@@ -139,13 +102,9 @@ class _Arranged:
         prefix = self._arrangement.prefix
         return self._arrangement.rename.get(tool.name) or (f"{prefix}__{tool.name}" if prefix else tool.name)
 
-    def _current(self) -> tuple[Sequence[Tool], Mapping[str, Tool]]:
-        revision = self._source.revision
-        if revision != self._at:
-            own = [tool for tool in self._source.tools() if _is_shown(tool.name, self._arrangement)]
-            self._shown = [self._renamed(tool) for tool in own], {self._name(tool): tool for tool in own}
-            self._at = revision
-        return self._shown
+    def _altered(self, before: Sequence[Tool]) -> tuple[Sequence[Tool], Mapping[str, Tool]]:
+        own = [tool for tool in self._source.tools() if _is_shown(tool.name, self._arrangement)]
+        return [self._renamed(tool) for tool in own], {self._name(tool): tool for tool in own}
 
     def _renamed(self, tool: Tool) -> Tool:
         name = self._name(tool)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolcaddie.core.assessment import NOTHING, Assessment
+from toolcaddie.core.assessment import Assessment
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Tool, ToolResult, failed
-from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
-from toolcaddie.sources.assessing import assessment
+from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.ports import OpenableSource, ToolSource
+from toolcaddie.sources.altered import AlteredSource
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.life import Report, log_status
 from toolcaddie.util.replacing import replace
@@ -55,64 +55,26 @@ def owned_name(tenant: str, name: str) -> str:
     return f"{tenant}/{name}"
 
 
-class _Owned:
-    """Implements `ToolSource`."""
-
+class _Owned(AlteredSource):
     def __init__(self, source: ToolSource, tenant: str) -> None:
-        self._source = source
+        super().__init__(source)
         self._tenant = tenant
-        self._shown: tuple[Sequence[Tool], Mapping[str, Tool]] = ((), {})
-        """The tools with their tenant, and the source's own tools by name."""
-        self._at: int | None = None
-        """The revision of the source when these were made."""
 
     @property
     def name(self) -> str:
         return owned_name(self._tenant, self._source.name)
 
-    @property
-    def revision(self) -> int:
-        return self._source.revision
-
-    @property
-    def claims(self) -> frozenset[str]:
-        return self._source.claims if isinstance(self._source, ClaimingSource) else frozenset()
-
-    @property
-    def wrapped(self) -> Sequence[ToolSource]:
-        return (self._source,)
-
-    def tools(self) -> Sequence[Tool]:
-        return self._current()[0]
-
-    def categories(self) -> Sequence[Category]:
-        return self._source.categories()
-
-    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        own = self._own(tool, context)
-        if own is None:
-            return failed(f"the source {self.name!r} no longer has the tool {tool.name!r}; do without it", "revoked")
-        return await self._source.call_tool(own, arguments, context)
-
-    async def assess(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> Assessment:
-        own = self._own(tool, context)
-        return NOTHING if own is None else await assessment(self._source, own, arguments, context)
-
     def _own(self, tool: Tool, context: RunContext) -> Tool | None:
         """Returns the source's own tool; None: it has none of this name, or another tenant calls it."""
-        return self._current()[1].get(tool.name) if context.principal.tenant == self._tenant else None
+        return super()._own(tool, context) if context.principal.tenant == self._tenant else None
 
-    def _current(self) -> tuple[Sequence[Tool], Mapping[str, Tool]]:
-        revision = self._source.revision
-        if revision != self._at:
-            own = self._source.tools()
-            before = {tool.name: tool for tool in self._shown[0]}
-            marked = [self._marked(tool) for tool in own if tool.tenant in (None, self._tenant)]
-            # A tool that has not changed stays the same object, so that the catalog need not check and index it again.
-            shown = [old if (old := before.get(tool.name)) == tool else tool for tool in marked]
-            self._shown = shown, {tool.name: tool for tool in own}
-            self._at = revision
-        return self._shown
+    def _altered(self, before: Sequence[Tool]) -> tuple[Sequence[Tool], Mapping[str, Tool]]:
+        own = self._source.tools()
+        old = {tool.name: tool for tool in before}
+        marked = [self._marked(tool) for tool in own if tool.tenant in (None, self._tenant)]
+        # A tool that has not changed stays the same object, so that the catalog need not check and index it again.
+        shown = [same if (same := old.get(tool.name)) == tool else tool for tool in marked]
+        return shown, {tool.name: tool for tool in own}
 
     def _marked(self, tool: Tool) -> Tool:
         return replace(tool, tenant=self._tenant, source=owned_name(self._tenant, tool.source))

@@ -148,6 +148,49 @@ def test_the_commands_show_and_accept_what_waits(
     assert (done.exit_code, json.loads(done.stdout)["servers"][0]["tools"]) == (0, 2)
 
 
+def test_a_tool_that_waits_at_the_server_of_a_tenant_is_accepted_for_that_tenant_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shop.py").write_text(SHOP)
+    Path("toolcaddie.toml").write_text('[tenants]\nfolder = "tenants"\n')
+    Path("tenants").mkdir()
+    for tenant in ("acme", "beta"):
+        Path("tenants", f"{tenant}.toml").write_text(
+            '[[source]]\ntype = "mcp"\nname = "shop"\nprotocol = "2025-11-25"\n'
+            f'command = {json.dumps(sys.executable)}\nargs = ["shop.py"]\nenv = {{ LATER = "later" }}\n'
+        )
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(cli, ["mcp", *words])
+
+    for tenant in ("acme", "beta"):
+        assert run("status", "--tenant", tenant).exit_code == 0
+    Path("later").touch()
+    status = run("status", "--tenant", "acme")
+    assert status.exit_code == 1
+    assert "toolcaddie mcp accept shop buy --tenant acme\n" in status.output
+    assert run("status", "--tenant", "beta").exit_code == 1
+    assert run("accept", "shop", "--tenant", "acme").output == "accepted: buy, refund\n"
+    assert run("status", "--tenant", "acme").exit_code == 0
+    assert run("status", "--tenant", "beta").exit_code == 1
+
+
+def test_a_command_about_the_server_of_a_tenant_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("toolcaddie.toml").write_text("")
+    refused = CliRunner().invoke(cli, ["mcp", "status", "--tenant", "acme"])
+    assert "the settings do not name a folder for them (tenants.folder)" in " ".join(refused.output.split())
+    Path("toolcaddie.toml").write_text('[tenants]\nfolder = "tenants"\n')
+    Path("tenants").mkdir()
+    refused = CliRunner().invoke(cli, ["mcp", "status", "--tenant", "acme"])
+    assert "has no file acme.toml" in " ".join(refused.output.split())
+    refused = CliRunner().invoke(cli, ["mcp", "accept", "shop"])
+    assert "for one in the file of a tenant, add --tenant NAME" in " ".join(refused.output.split())
+
+
 async def _grown(source: McpSource, condition: Callable[[], bool]) -> None:
     """Lets the server announce its new tool until the source knows it: the subscription of the newer generation begins some time
     after the source has opened."""

@@ -11,9 +11,10 @@ import click
 from toolcaddie.app.build import opened
 from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import Settings
+from toolcaddie.app.tenants import at_tenant
 from toolcaddie.core.control import Principal
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.mcp.servers import server_of
+from toolcaddie.doors.cli.mcp.servers import server_of, servers_of
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import note
 from toolcaddie.doors.cli.root import Common
@@ -25,7 +26,9 @@ from toolcaddie.doors.cli.root import Common
 )
 @click.argument("server")
 @click.option("--principal", metavar="ID", default="local", help="Whose login it is. [default: the operator's]")
-@click.option("--tenant", metavar="NAME", default="default", help="Tenant of that principal.")
+@click.option(
+    "--tenant", metavar="NAME", default="default", help="Tenant of that principal. SERVER may be in its own file."
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
 @database_option
 @click.pass_obj
@@ -49,4 +52,7 @@ async def _login(settings: Settings, name: str, principal: Principal, *, browser
     module = importlib.import_module("toolcaddie.sources.mcp.login")
     async with opened(settings) as database:
         parts = host_parts(settings, database.store)
+        own = at_tenant(settings, parts, principal.tenant)
+        if own is not None and any(each.name == name for each in servers_of(*own)):
+            settings, parts = own
         await module.login(server_of(settings, parts, name).server, parts, principal, show)

@@ -13,7 +13,7 @@ from toolcaddie.app.runtimes import host_parts
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.mcp.servers import server_of, servers_of
+from toolcaddie.doors.cli.mcp.servers import place_of, server_of, servers_of, tenant_option
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -22,28 +22,33 @@ from toolcaddie.sources.mcp.pins import PinStore, shown_pins
 from toolcaddie.util.text import visible_line
 
 
-@click.command(name="status", epilog="\b\nExamples:\n  toolcaddie mcp status\n  toolcaddie mcp status github --json")
+@click.command(
+    name="status",
+    epilog="\b\nExamples:\n  toolcaddie mcp status\n  toolcaddie mcp status github --json\n"
+    "  toolcaddie mcp status --tenant acme",
+)
 @click.argument("server", required=False)
+@tenant_option
 @database_option
 @json_option
 @click.pass_obj
-def command(common: Common, server: str | None, database_url: str | None, as_json: bool) -> None:
+def command(common: Common, server: str | None, tenant: str | None, database_url: str | None, as_json: bool) -> None:
     """Connect to the MCP servers of the settings, and show their tools and those in quarantine.
 
     The exit code is 1 if a server cannot be used or has tools in quarantine.
     """
-    rows = asyncio.run(_status(settings_of(common, database_url=database_url), server))
+    rows = asyncio.run(_status(settings_of(common, database_url=database_url), server, tenant))
     if as_json:
         print_json({"servers": rows})
     elif not rows:
         note('the settings name no MCP server; add a table [[source]] with type = "mcp"')
     else:
-        _print(rows)
+        _print(rows, tenant)
     if any(row["state"] != "connected" or row["quarantined"] for row in rows):
         raise SystemExit(1)
 
 
-def _print(rows: Sequence[dict[str, Any]]) -> None:
+def _print(rows: Sequence[dict[str, Any]], tenant: str | None) -> None:
     columns = ("server", "state", "protocol", "tools", "quarantined", "place")
     table = [
         (row["name"], row["state"], row["protocol"], str(row["tools"]), str(len(row["quarantined"])), row["place"])
@@ -61,14 +66,15 @@ def _print(rows: Sequence[dict[str, Any]]) -> None:
             if not pin["new"]:
                 echo(f"  was: {visible_line(pin['description'])[:300]}")
             echo(f"  is:  {visible_line(pin['changed_description'])[:300]}")
-            echo(f"  to accept it: toolcaddie mcp accept {row['name']} {visible_line(pin['tool'])}")
+            place = "" if tenant is None else f" --tenant {tenant}"
+            echo(f"  to accept it: toolcaddie mcp accept {row['name']} {visible_line(pin['tool'])}{place}")
 
 
-async def _status(settings: Settings, name: str | None) -> list[dict[str, Any]]:
+async def _status(settings: Settings, name: str | None, tenant: str | None) -> list[dict[str, Any]]:
     async with opened(settings) as database:
-        parts = host_parts(settings, database.store, lambda status: None)
+        settings, parts = place_of(settings, host_parts(settings, database.store, lambda status: None), tenant)
         sources = servers_of(settings, parts) if name is None else [server_of(settings, parts, name)]
-        return list(await asyncio.gather(*(_row(source, PinStore(database.store)) for source in sources)))
+        return list(await asyncio.gather(*(_row(source, PinStore(parts.store)) for source in sources)))
 
 
 async def _row(source: McpSource, pins: PinStore) -> dict[str, Any]:
