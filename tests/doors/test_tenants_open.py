@@ -70,7 +70,7 @@ class Connected:
 
 
 @dataclass
-class Kept:
+class Rig:
     """The sources of all tenants, which the catalogs are made of."""
 
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -91,47 +91,47 @@ def tools_in_memory(tenant: str) -> Sequence[Tool]:
 
 
 async def test_many_first_requests_open_a_catalog_once(tmp_path: Path) -> None:
-    kept = Kept()
-    async with shared(tmp_path, tenants=Tenants(load=kept.load)) as server:
+    rig = Rig()
+    async with shared(tmp_path, tenants=Tenants(load=rig.load)) as server:
         secret = await server.key("acme")
         answers = await asyncio.gather(*(server.tools(secret) for _ in range(30)))
         assert answers == [["of_acme"]] * 30
-        assert kept.loaded == kept.opened == {"acme": 1}
-        assert not kept.closed
-    assert kept.closed == {"acme": 1}
+        assert rig.loaded == rig.opened == {"acme": 1}
+        assert not rig.closed
+    assert rig.closed == {"acme": 1}
 
 
 async def test_the_catalog_that_was_not_used_for_the_longest_time_is_closed_when_too_many_are_open(
     tmp_path: Path,
 ) -> None:
-    kept = Kept()
-    async with shared(tmp_path, tenants=Tenants(load=kept.load, open=2)) as server:
+    rig = Rig()
+    async with shared(tmp_path, tenants=Tenants(load=rig.load, open=2)) as server:
         keys = {tenant: await server.key(tenant) for tenant in ("a", "b", "c")}
         for tenant in ("a", "b", "a", "c"):
             assert await server.tools(keys[tenant]) == [f"of_{tenant}"]
         assert server.gateway.runtime.catalogs.open == ["a", "c"]
-        assert kept.closed == {"b": 1}
+        assert rig.closed == {"b": 1}
         assert await server.tools(keys["b"]) == ["of_b"]
-        assert kept.opened == {"a": 1, "b": 2, "c": 1}
+        assert rig.opened == {"a": 1, "b": 2, "c": 1}
         assert server.gateway.runtime.catalogs.open == ["c", "b"]
 
 
 async def test_a_catalog_in_use_is_not_closed_however_many_others_are_opened(tmp_path: Path) -> None:
-    kept = Kept()
-    async with shared(tmp_path, tenants=Tenants(load=kept.load, open=1)) as server:
+    rig = Rig()
+    async with shared(tmp_path, tenants=Tenants(load=rig.load, open=1)) as server:
         acme = asyncio.create_task(server.said(await server.key("acme"), "call of_acme"))
-        await kept.in_call.wait()
+        await rig.in_call.wait()
         for number in range(5):
             assert await server.tools(await server.key(f"t{number}")) == [f"of_t{number}"]
-        assert not kept.closed["acme"]
-        kept.go.set()
+        assert not rig.closed["acme"]
+        rig.go.set()
         assert await acme == "closed 0 times"
         assert len(server.gateway.runtime.catalogs.open) == 1
 
 
 async def test_a_flood_of_openings_answers_every_tenant_with_its_own_tools(tmp_path: Path) -> None:
-    kept = Kept()
-    async with shared(tmp_path, tenants=Tenants(load=kept.load, open=3)) as server:
+    rig = Rig()
+    async with shared(tmp_path, tenants=Tenants(load=rig.load, open=3)) as server:
         keys = {f"t{number}": await server.key(f"t{number}") for number in range(20)}
         answers = await asyncio.gather(*(server.tools(secret) for secret in keys.values() for _ in range(3)))
         assert answers == [[f"of_{tenant}"] for tenant in keys for _ in range(3)]
@@ -202,7 +202,7 @@ async def test_a_caller_that_leaves_does_not_stop_the_opening_for_the_others() -
 
 
 async def test_nothing_stays_connected_if_the_runtime_is_closed_while_a_catalog_is_opened() -> None:
-    kept, started = Kept(), asyncio.Event()
+    rig, started = Rig(), asyncio.Event()
 
     class Slow(Connected):
         async def open(self) -> None:
@@ -215,19 +215,19 @@ async def test_nothing_stays_connected_if_the_runtime_is_closed_while_a_catalog_
             await super().close()
 
     def load(tenant: str) -> OwnSources:
-        return OwnSources(sources=[Slow(tenant=tenant, go=kept.go, closed=kept.closed)], is_current=lambda: True)
+        return OwnSources(sources=[Slow(tenant=tenant, go=rig.go, closed=rig.closed)], is_current=lambda: True)
 
     runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load))
     request = asyncio.create_task(runtime.run("hello", principal=Principal(tenant="acme")))
     await started.wait()
     await runtime.close()
-    assert kept.closed == {"acme": 1}
+    assert rig.closed == {"acme": 1}
     await asyncio.wait({request})
     assert request.cancelled()
 
 
 async def test_looking_at_tools_needs_an_open_catalog() -> None:
-    runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=Kept().load))
+    runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=Rig().load))
     acme = Principal(tenant="acme")
     with pytest.raises(TenantCatalogError, match=r"holding\(tenant\)"):
         runtime.desk(principal=acme)
@@ -287,11 +287,11 @@ async def test_a_file_that_is_written_while_it_is_read_is_read_again_at_the_next
 async def test_a_file_that_changes_while_its_catalog_is_opened_counts_at_the_look_that_comes_meanwhile(
     had_tools: bool,
 ) -> None:
-    kept, reading, go = Kept(), threading.Event(), threading.Event()
+    rig, reading, go = Rig(), threading.Event(), threading.Event()
 
     def load(tenant: str) -> OwnSources | None:
         if reading.is_set():
-            return kept.load(tenant)
+            return rig.load(tenant)
         reading.set()
         go.wait()
         return OwnSources(sources=(), is_current=lambda: False) if had_tools else None
@@ -312,13 +312,13 @@ async def test_a_file_that_changes_while_its_catalog_is_opened_counts_at_the_loo
 
 
 async def test_a_catalog_that_is_closed_while_its_files_are_read_again_leaves_no_connection_open() -> None:
-    kept, reading, go = Kept(), threading.Event(), threading.Event()
+    rig, reading, go = Rig(), threading.Event(), threading.Event()
 
     def load(tenant: str) -> OwnSources:
-        if kept.loaded["acme"] and tenant == "acme":
+        if rig.loaded["acme"] and tenant == "acme":
             reading.set()
             go.wait()
-        return replace(kept.load(tenant), is_current=lambda: tenant != "acme")
+        return replace(rig.load(tenant), is_current=lambda: tenant != "acme")
 
     runtime = Runtime(provider=ScriptedProvider([]), tenants=Tenants(load=load, open=1))
     async with runtime.holding("beta"):
@@ -329,7 +329,7 @@ async def test_a_catalog_that_is_closed_while_its_files_are_read_again_leaves_no
         await looking
         assert runtime.catalogs.open == ["beta"]
     await runtime.close()
-    assert kept.opened == kept.closed == {"acme": 2, "beta": 1}
+    assert rig.opened == rig.closed == {"acme": 2, "beta": 1}
 
 
 def tools_of(server: Process) -> set[str]:
