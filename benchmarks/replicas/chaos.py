@@ -5,8 +5,8 @@ answer of the model in a hundred is a fault. PostgreSQL is killed every 5 to 20 
 servers is killed, or stopped for longer than its lease and then continued. The exit code is 1 if a request was lost, a call ran
 twice, a server that had lost its lease caused an effect, or a client got an error while a server and the database were alive.
 
-An answer 422 `outcome_unknown` is no error if the call that it names was really cut off: it is counted, and compared with the
-trail.
+That the outcome of a call is unknown is no error if the call was really cut off, whether the answer 422 `outcome_unknown` says so
+or the model, which was told: such answers are counted, and compared with the trail.
 """
 
 from __future__ import annotations

@@ -27,21 +27,26 @@ class Verdict:
     ) -> None:
         effects = [line.split() for line in world.effects.read_text().splitlines()]
         entries, unknown = Counter(entry for entry, _ in effects), _unknown_calls(world)
-        written = {each.request for each in asked if each.kind == "write" and each.outcome == "200"}
+        written = {each.request for each in asked if each.kind == "write" and each.answer == _done(each)}
+        self.told_unknown = sum(each.answer == _unknown(each) for each in asked)
         self.asked = asked
         self.trail_is_whole, self._trail = _verified(world)
         self.wrong: Mapping[str, Sequence[str]] = {
             "requests without an answer": [each.outcome for each in asked if each.outcome not in _HONEST],
             "answers to another request": [
-                each.answer for each in asked if each.outcome == "200" and each.answer != f"done {each.request}:"
+                each.answer
+                for each in asked
+                if each.outcome == "200" and each.answer not in (_done(each), _unknown(each))
             ],
             "effects that are missing although the answer says done": sorted(written - set(entries)),
             "effects twice": [entry for entry, times in entries.items() if times > 1],
             "effects of a server that had lost its lease": [
                 entry for entry, at in effects if entry in unknown and float(at) > unknown[entry]
             ],
-            "answers 422 although no call was cut off": [
-                each.request for each in asked if each.outcome == _UNKNOWN and each.request not in unknown
+            "outcomes called unknown although no call was cut off": [
+                each.request
+                for each in asked
+                if (each.outcome == _UNKNOWN or each.answer == _unknown(each)) and each.request not in unknown
             ],
             "errors while a server and the database lived": [
                 attempt.outcome
@@ -59,10 +64,19 @@ class Verdict:
         """Prints the figures."""
         seconds = sorted(each.seconds for each in self.asked)
         print(f"requests: {len(self.asked):,}; outcomes: {dict(Counter(each.outcome for each in self.asked))}")
+        print(f"answers that say that the outcome of a cut-off call is unknown: {self.told_unknown}")
         print(f"latency with all attempts: {_percentiles(seconds)}")
         for name, items in self.wrong.items():
             print(f"{name}: {len(items)} {dict(Counter(items).most_common(_SHOWN)) if items else ''}")
         print(f"trail: {self._trail}")
+
+
+def _done(asked: Asked) -> str:
+    return f"done {asked.request}:"
+
+
+def _unknown(asked: Asked) -> str:
+    return f"unknown {asked.request}:"
 
 
 def _unknown_calls(world: World) -> Mapping[str, float]:

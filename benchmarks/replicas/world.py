@@ -114,6 +114,7 @@ class World:
             "TOOLCADDIE_UPSTREAM_URL": upstream,
             "OPENAI_API_KEY": "test-key",
             EFFECTS: str(self.effects),
+            "TOOLCADDIE_BOUNDS_CONNECTIONS": "4000",  # as in packaging/replicas
             **environ,
         }
         self.replicas = [

@@ -218,28 +218,35 @@ async def test_a_failure_behind_an_effect_is_kept_and_said_again(tmp_path: Path)
     assert shop.paid == [7]
 
 
-async def test_a_run_that_another_server_settled_begins_no_further_call_and_has_an_unknown_outcome(
+async def test_a_run_that_another_server_settled_begins_no_further_call_and_goes_on_with_the_next_request(
     tmp_path: Path,
 ) -> None:
-    url, paid = database_url(tmp_path / "gateway.sqlite"), list[int]()
+    url, paid, results = database_url(tmp_path / "gateway.sqlite"), list[int](), list[str]()
 
     @tool
     def pay(amount: int) -> str:
         """Pay an amount."""
-        change(url, "DELETE FROM owners")  # as another server does after this one has stood still for too long
+        if not paid:
+            change(url, "DELETE FROM owners")  # as another server does after this one has stood still for too long
         paid.append(amount)
-        return "paid"
+        return f"paid {amount}"
 
-    script = [call("pay", {"amount": 7}), call("pay", {"amount": 8}), *paying()]
-    shop = FunctionSource("shop", [pay])
+    def model(body: Any) -> Any:
+        results[:] = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+        return call("pay", {"amount": 7 + len(results)}) if len(results) < 2 else say("Both are paid.")
+
     async with (
-        ScriptedUpstream(script) as upstream,
-        gateway(tmp_path, upstream.base_url, sources=[shop]) as served,
+        ScriptedUpstream(model) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[FunctionSource("shop", [pay])]) as served,
     ):
-        answers = [await sent(served) for _ in range(2)]
-    assert [(answer.status, answer.error["code"]) for answer in answers] == [(422, "outcome_unknown")] * 2
-    assert [answer.headers["x-should-retry"] for answer in answers] == ["false"] * 2
-    assert paid == [7]
+        first, *later = [await sent(served) for _ in range(3)]
+    assert (first.status, first.error["code"], first.headers["retry-after"]) == (503, "run_taken", "1")
+    assert "x-should-retry" not in first.headers  # clients and load balancers may ask another server
+    assert [answer.status for answer in later] == [200, 200]
+    assert later[0].body == later[1].body
+    assert paid == [7, 8]
+    assert "whether it took effect is not known" in results[0]
+    assert results[1] == "paid 8"
 
 
 async def test_a_run_that_has_acted_and_then_waits_for_a_person_goes_on_after_its_answer(tmp_path: Path) -> None:

@@ -148,6 +148,8 @@ class Resuming:
             state = _in_turn(state, turn, context)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
+        if request.survives:
+            self.runs.note_late(run_id)
         try:
             async with end_recorded(run_id, told, acted=bool(state.called), stopping=self.stopping) as emit:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))

@@ -184,9 +184,13 @@ class Runtime(Assembly):
         """Deletes the stored state of a durable run (`RunRequest.durable`). Until then, resuming it gives the same answer."""
         await self._runs.forget(run_id)
 
-    def forget_later(self, run_id: str) -> None:
-        """Deletes the stored state of a run that survives (`RunRequest.survives`) soon, if it has any. Returns at once."""
-        self._background.begin(self._runs.forget_late(run_id))
+    def settle_answered(self, run_id: str, *, owner: int, is_kept: bool) -> None:
+        """Deletes the stored state of a run that survives (`RunRequest.survives`) soon, if its answer is stored (`is_kept`) and
+        this process has not lost the lease `owner`. Otherwise it stays, so that the run can be resumed. Returns at once."""
+        if is_kept:
+            self._background.begin(self._runs.forget_late(run_id, owner=owner))
+        else:
+            self._runs.end_late(run_id)
 
     async def is_stored(self, run_id: str) -> bool:
         """Returns True if a run is stored, so that it can be resumed once no other process continues it."""

@@ -60,7 +60,7 @@ class StoredRuns:
         self._disowned: set[str] = set()
         """Ids of runs that this process no longer continues although the store still names it as the owner."""
         self._late: set[str] = set()
-        """Ids of runs of this process that were stored once a call was about to act."""
+        """Ids of runs of this process that are stored until their clients have an answer."""
 
     async def store_paused(self, run: StoredRun, *, owner: int) -> None:
         """Stores a paused run, which `claim` can continue. `owner`: the number of the lease under which the run began."""
@@ -142,20 +142,21 @@ class StoredRuns:
         await self._documents.delete(RUN, run_id)
 
     def note_late(self, run_id: str) -> None:
-        """Notes that a run of this process is stored, because a call of it is about to act."""
+        """Notes that a run of this process is stored until its client has an answer."""
         self._late.add(run_id)
 
     def end_late(self, run_id: str) -> None:
         """Notes that such a run is stored for longer than until its client has an answer."""
         self._late.discard(run_id)
 
-    async def forget_late(self, run_id: str) -> None:
-        """Deletes a run whose answer its client has, if it was stored at all. It shares a commit with other writes."""
+    async def forget_late(self, run_id: str, *, owner: int) -> None:
+        """Deletes a run whose answer its client has, if it was stored at all and this process has not lost the lease `owner`:
+        then another one may continue it. It shares a commit with other writes."""
         if run_id in self._late:
             self._late.discard(run_id)
             self._disowned.discard(run_id)
             with suppress(StorageError):  # it expires
-                await self._documents.put(RUN, run_id, b"", ttl=0.0, urgent=False)
+                await self._documents.put(RUN, run_id, b"", ttl=0.0, urgent=False, owner=owner)
 
     def disown(self, run_id: str) -> None:
         """Lets this process claim a run again although the store still names it as the owner."""
@@ -178,6 +179,7 @@ class Claim:
 
     async def store_paused(self, run: StoredRun) -> None:
         """Stores the run, which has paused again, and gives up the claim."""
+        self._runs.end_late(run.state.run_id)
         self._run = replace(run, owner=self._run.owner)
         await self._write(replace(run, owner=None))
 

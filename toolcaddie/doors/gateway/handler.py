@@ -327,8 +327,6 @@ class ModelHandler:
             shutdown = ShutdownError("the server was shut down before the run had ended")
             mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
             raise shutdown from error
-        if lease is not None:
-            self._runtime.forget_later(run_id)
 
     async def _answer_resumed(
         self,
@@ -348,8 +346,6 @@ class ModelHandler:
         else:
             result = await self._runtime.resume(run_id, principal=request.principal, headers=request.headers)
         await self._send_result(exchange, door_request, request, restored, result, marks, envelope)
-        if result.status != "pending":
-            await self._runtime.forget(run_id)
 
     async def _answer_whole(
         self,

@@ -34,7 +34,7 @@ import msgspec
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import StorageError, ToolcaddieError, has_acted
+from toolcaddie.core.errors import RunTakenError, StorageError, ToolcaddieError, has_acted
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
@@ -124,6 +124,9 @@ Run = Callable[..., Coroutine[Any, Any, None]]
 can, it continues a stored run."""
 IsStored = Callable[[str], Awaitable[bool]]
 """Returns True if the run of an id is stored, so that it can be continued."""
+Settle = Callable[..., None]
+"""Function that is called after an answer: `settle(run_id, owner=..., is_kept=...)`. The stored run is needed no more if its
+answer is stored (`is_kept`), and is deleted unless its process has lost the lease `owner`."""
 
 
 class Once:
@@ -137,6 +140,7 @@ class Once:
         problem_for: Callable[[ToolcaddieError], Problem],
         *,
         is_stored: IsStored,
+        settle: Settle,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._documents = documents
@@ -145,6 +149,7 @@ class Once:
         self._answer_bytes = settings.answer_bytes
         self._problem_for = problem_for
         self._is_stored = is_stored
+        self._settle = settle
         self._clock = clock
         self._under_way: set[str] = set()
         """Runs of this process that have claimed a key."""
@@ -194,11 +199,11 @@ class Once:
         """Claims the key and returns the entry of the run that may begin, or of another run that may go on; otherwise returns the
         stored answer or a refusal.
 
-        `body` is the digest of the request. `resumes`: True if a run can go on. If another process changes the entry meanwhile,
-        the new entry is examined.
+        `body` is the digest of the request. `resumes`: True if a run can go on. Nearly every key is new, so it is claimed before
+        anybody looks for an entry. If there is one, or another process changes it meanwhile, the entry is examined.
         """
+        stored: bytes | None = None
         while True:
-            stored = await self._documents.get(_KIND, key)
             entry = None if stored is None else _decode(stored)
             if entry is not None and (answer := await self._reply_to(entry, body)) is not None:
                 return answer
@@ -212,6 +217,7 @@ class Once:
                     successor = _UnknownEntry(body=body, run_id=entry.run_id)
             if await self._swap(key, stored, successor) and isinstance(successor, _RunningEntry):
                 return successor
+            stored = await self._documents.get(_KIND, key)
 
     async def _reply_to(self, entry: _Entry, body: bytes) -> _AnsweredEntry | Problem | None:
         """Returns the reply to a request that finds this entry; None: its run broke off without an answer."""
@@ -267,6 +273,11 @@ class Once:
         exchange.wrap_send(recorder.wrap)
         try:
             await run(exchange, run_id=claim.run_id, lease=claim.owner)
+        except RunTakenError:
+            # The claim is void with the lease, so the next request with this key decides what becomes of the run.
+            recorder.stop()
+            await exchange.fail(_taken(claim.run_id))
+            return
         except ToolcaddieError as error:
             if has_acted(error):
                 await exchange.fail(self._problem_for(error))
@@ -276,17 +287,21 @@ class Once:
             raise
         finally:
             recorder.stop()
+            self._settle(claim.run_id, owner=claim.owner, is_kept=recorder.is_kept)
 
-    async def _keep(self, key: str, claim: _RunningEntry, answer: _Answer) -> None:
-        """Stores the answer. If that fails, the claim remains, and the next request learns that the outcome is unknown."""
+    async def _keep(self, key: str, claim: _RunningEntry, answer: _Answer) -> bool:
+        """Stores the answer. Returns False if that fails: the claim remains, and the next request continues the run, or learns
+        that its outcome is unknown."""
         if answer.content is None:
             log.warning("answer_not_kept", run=claim.run_id, reason=f"it is over {self._answer_bytes} bytes")
         entry = _AnsweredEntry(body=claim.body, run_id=claim.run_id, answer=answer)
         try:
-            if not await self._swap(key, _encode(claim), entry):
-                log.warning("answer_not_kept", run=claim.run_id, reason="another process has taken its key over")
+            if await self._swap(key, _encode(claim), entry):
+                return True
+            log.warning("answer_not_kept", run=claim.run_id, reason="another process has taken its key over")
         except StorageError as error:
             log.warning("answer_not_kept", run=claim.run_id, reason=str(error))
+        return False
 
     async def _release(self, key: str, claim: _RunningEntry) -> None:
         """Releases the key of a run that failed before any call began. If that fails now, it is tried again in the background:
@@ -324,7 +339,9 @@ class _Recorder:
     received nothing, and a load balancer can ask another server.
     """
 
-    def __init__(self, keep: Callable[[_Answer], Awaitable[None]], most: int) -> None:
+    def __init__(self, keep: Callable[[_Answer], Awaitable[bool]], most: int) -> None:
+        self.is_kept = False
+        """True once the answer is stored."""
         self._keep = keep
         self._most = most
         self._recording = True
@@ -365,7 +382,7 @@ class _Recorder:
                 self._content = None
         if not message["more_body"]:
             content = None if self._content is None else bytes(self._content)
-            await self._keep(_Answer(status=self._status, headers=self._headers, content=content))
+            self.is_kept = await self._keep(_Answer(status=self._status, headers=self._headers, content=content))
 
 
 def _is_whole(head: MutableMapping[str, Any]) -> bool:
@@ -424,6 +441,16 @@ def _still_under_way(run_id: str) -> Problem:
         f"the first request with this idempotency key is still under way (run {run_id}); send it again in a moment",
         kind="invalid_request_error",
         code="request_under_way",
+        headers={"retry-after": _RETRY_SECONDS, "x-toolcaddie-run": run_id},
+    )
+
+
+def _taken(run_id: str) -> Problem:
+    return problem(
+        503,
+        f"this server stood still for too long, and others count it as gone; send the request again, and run {run_id} goes on",
+        kind="server_error",
+        code="run_taken",
         headers={"retry-after": _RETRY_SECONDS, "x-toolcaddie-run": run_id},
     )
 
