@@ -6,6 +6,7 @@ connection returns to its pool, which is after the commit.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 import uuid
@@ -79,13 +80,16 @@ class _Group:
     """The seconds of each commit in which this process did nothing."""
 
 
-async def measured_commit(postgres: Postgres, database_seconds: Callable[[], float]) -> tuple[Commit, Sequence[float]]:
+async def measured_commit(
+    postgres: Postgres, database_seconds: Callable[[], float], *, pause: float = 0.0
+) -> tuple[Commit, Sequence[float]]:
     """Returns the costs of a commit, and the seconds for which each commit of one row did not use a core: it waited for the disk.
-    `database_seconds`: returns the CPU of PostgreSQL until now."""
-    groups = await _groups(postgres.url, _GROUPS, database_seconds)
+    `database_seconds`: returns the CPU of PostgreSQL until now. `pause`: seconds between two commits, after which caches are
+    cold, as under a load that does not fill the cores."""
+    groups = await _groups(postgres.url, _GROUPS, database_seconds, pause)
     async with delayed(postgres.port, _DELAY) as port:
         [slow] = await _groups(
-            postgres.url.replace(f":{postgres.port}/", f":{port}/"), _DELAYED_GROUPS, database_seconds
+            postgres.url.replace(f":{postgres.port}/", f":{port}/"), _DELAYED_GROUPS, database_seconds, pause
         )
     one = groups[0]
     trip = 2 * _DELAY
@@ -111,17 +115,19 @@ async def measured_commit(postgres: Postgres, database_seconds: Callable[[], flo
     return commit, [max(0.0, wait - one.database) for wait in one.waits]
 
 
-async def _groups(url: str, groups: Mapping[int, int], database_seconds: Callable[[], float]) -> Sequence[_Group]:
+async def _groups(
+    url: str, groups: Mapping[int, int], database_seconds: Callable[[], float], pause: float
+) -> Sequence[_Group]:
     locks = _Locks()
     async with Database(url) as database:
         await database.leases.own()
-        await _write(database, rows=1, groups=3)  # the connection is open, and statements are compiled
+        await _write(database, rows=1, groups=3, pause=0.0)  # the connection is open, and statements are compiled
         with locks.watching():
             measured = []
             for rows, count in groups.items():
                 locks.times.clear()
                 cpu, before = time.process_time(), database_seconds()
-                seconds, waits = await _write(database, rows=rows, groups=count)
+                seconds, waits = await _write(database, rows=rows, groups=count, pause=pause)
                 measured.append(
                     _Group(
                         rows=rows,
@@ -135,10 +141,11 @@ async def _groups(url: str, groups: Mapping[int, int], database_seconds: Callabl
     return measured
 
 
-async def _write(database: Database, *, rows: int, groups: int) -> tuple[list[float], list[float]]:
+async def _write(database: Database, *, rows: int, groups: int, pause: float) -> tuple[list[float], list[float]]:
     """Writes groups of rows, and returns the seconds of each, and those in which this process did nothing."""
     seconds, waits = [], []
     for _ in range(groups):
+        await asyncio.sleep(pause)
         run = f"commit_{uuid.uuid4().hex}"
         began, cpu = time.perf_counter(), time.process_time()
         for seq in range(1, rows + 1):

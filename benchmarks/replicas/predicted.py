@@ -45,6 +45,8 @@ _NAMES = {"chat": "run", "read": "read", "write": "write"}
 """Kinds of the mix, as `kinds.py` names them."""
 _ROUNDS = {"run": 1, "read": 2, "write": 2}
 _WRITING = ("write",)
+_COMMIT_PAUSE = 0.02
+"""Seconds between two commits with which the simulation is calibrated, about as many as under the loads."""
 _LOW_RATES = (10.0, 30.0)
 """Requests a second of the loads with which the simulation is calibrated."""
 _SIMULATED = 4
@@ -112,7 +114,7 @@ async def run(seconds: float, requests: int) -> int:
 async def _calibrated(world: World, model: ServedModel, requests: int, seconds: float) -> simulation.World:
     """Returns what the simulation knows: single requests, commits, and how two low loads differ from them."""
     _progress("calibrating")
-    commit, waits = await measured_commit(world.postgres, lambda: cpu_of(world, model)["database"])
+    commit, waits = await measured_commit(world.postgres, lambda: cpu_of(world, model)["database"], pause=_COMMIT_PAUSE)
     idle, idle_commits = await idle_use(world, model)
     kinds = await calibrations(world, model, list(_ROUNDS), requests, commit=commit, idle=idle)
     client = statistics.fmean([await client_seconds(world, kind, requests) for kind in kinds])
