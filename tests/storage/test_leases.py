@@ -12,7 +12,9 @@ import anyio
 import pytest
 
 from tests.databases import change, database_url, locked, rows
-from toolcaddie.core.errors import StorageError
+from toolcaddie.core.errors import RunTakenError, StorageError
+from toolcaddie.core.storage import EventRecord
+from toolcaddie.sources.functions.threads import Threads
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
 
@@ -129,6 +131,21 @@ async def test_who_has_lost_its_lease_writes_nothing_under_it_and_goes_on_with_a
         assert number > lost
         await database.store.put("run", "a", b"in time", owner=number)
         assert not await database.leases.holds(lost)
+
+
+async def test_a_call_does_not_begin_in_a_process_that_stood_still_after_its_intent(file_url: str) -> None:
+    acted, calls = list[int](), Threads[None]()
+    async with Database(file_url, lease=PATIENT) as database:
+        database.events.append(EventRecord(run_id="r", seq=1, at=0.0, kind="run_started", data={}))
+        await database.events.flush("r")
+        await calls.run(lambda: acted.append(1))
+        await database.events.flush("r")
+        await asyncio.to_thread(database.leases.close)  # as if this process stood still, it renews its lease no more
+        await asyncio.sleep(PATIENT)
+        with pytest.raises(RunTakenError):
+            await calls.run(lambda: acted.append(2))
+        await calls.run(lambda: acted.append(3))  # a call that changes nothing needs no intent, and no lease
+    assert acted == [1, 3]
 
 
 async def test_a_look_at_the_database_takes_no_lease(file_url: str) -> None:

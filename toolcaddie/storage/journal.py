@@ -11,12 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from toolcaddie.core.errors import AuditError, RunTakenError, StorageError
+from toolcaddie.core.fencing import set_fence
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.guards.known_secrets import KNOWN
 from toolcaddie.ports import StorageWatch
@@ -138,8 +140,9 @@ class Journal:
                 await outcome(write)
             except StorageError as error:
                 raise _audit_error(error) from error
-        if run_id is not None and (self._is_lost(run_id) or not self._leases.is_fresh()):
-            raise _audit_error(LeaseLostError())
+        if run_id is not None:
+            self._stand(run_id)
+            set_fence(partial(self._stand, run_id))
 
     def withdraw(self, record: EventRecord) -> None:
         """Removes a queued record, so that it is not written later."""
@@ -222,8 +225,11 @@ class Journal:
             self._resumed.discard(record.run_id)
         return is_shared
 
-    def _is_lost(self, run_id: str) -> bool:
-        return self._under_way.get(run_id, self._leases.generation) != self._leases.generation
+    def _stand(self, run_id: str) -> None:
+        """Raises `RunTakenError` if the run began under a lease that is lost, or may be. May be called in any thread."""
+        generation = self._leases.generation
+        if self._under_way.get(run_id, generation) != generation or not self._leases.is_fresh():
+            raise _audit_error(LeaseLostError())
 
     def _schedule(self, *, urgent: bool) -> Future[int]:
         """Returns the future of the next write of the queue, which is submitted if none is waiting. `urgent`: the write must not

@@ -14,7 +14,7 @@ import structlog
 from pydantic import ValidationError
 
 from toolcaddie.core.client import AnswerPending, ClientError
-from toolcaddie.core.errors import HostError, RequestError
+from toolcaddie.core.errors import HostError, RequestError, RunTakenError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ErrorKind, ToolResult, failed
 from toolcaddie.sources.functions.results import to_result
@@ -55,6 +55,8 @@ async def call(
         return failed(str(error), "invalid_arguments")
     except TooManyHangingError as error:
         return failed(f"{name} is not started: {error}")
+    except RunTakenError as error:
+        return failed(f"{name} is not started: {error}", "not_run")
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
         return failed(f"{name} tried to end the process with exit code {error.code!r}")
     except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code

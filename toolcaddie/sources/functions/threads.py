@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.fencing import take_fence
 
 T = TypeVar("T")
 
@@ -77,15 +78,19 @@ class Threads(Generic[T]):
         self._abandoned = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Returns the function's result. A cancellation abandons the call: its thread continues, and nothing waits for it."""
+        """Returns the function's result. A cancellation abandons the call: its thread continues, and nothing waits for it. Raises
+        `RunTakenError`, without calling the function, if this process may not act for the run any more."""
         if self._abandoned >= MAX_ABANDONED:
             raise TooManyHangingError(f"{self._abandoned} earlier calls of it timed out and are still running")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[tuple[T | None, BaseException | None]] = loop.create_future()
+        fence = take_fence()
         context = contextvars.copy_context()
 
         def job() -> Settle:
             try:
+                if fence is not None:
+                    fence()
                 outcome: tuple[T | None, BaseException | None] = (context.run(function), None)
             except BaseException as error:  # noqa: BLE001 - carried over and raised where the call is awaited
                 outcome = (None, error)
