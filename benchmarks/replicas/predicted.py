@@ -49,6 +49,8 @@ _COMMIT_PAUSE = 0.02
 """Seconds between two commits with which the simulation is calibrated, about as many as under the loads."""
 _LOW_RATES = (10.0, 30.0)
 """Requests a second of the loads with which the simulation is calibrated."""
+_SOME_WAKE = 1e-4
+"""Seconds with which it is tried out how much longer requests take if programs notice work later."""
 _SIMULATED = 4
 """Length of a simulation, as a multiple of the load's: its own chance must not count."""
 _SETTLING_SECONDS = 0.5
@@ -129,12 +131,32 @@ async def _calibrated(world: World, model: ServedModel, requests: int, seconds: 
         idle_commits=idle_commits,
         cores=psutil.cpu_count() or 1,
     )
-    pairs = []
+    low_loads, pairs = [], []
     for rate in _LOW_RATES:
         low = Load(name=f"low load, {rate:.0f} a second", rate=rate, mix=_MIX)
         use, measured = await _measured(world, model, low, seconds)
+        low_loads.append((low, use, measured))
         pairs.append((measured, _simulated(simulated, low, seconds, _others(use))))
-    return _corrected(simulated, pairs)
+    return _awake(_corrected(simulated, pairs), low_loads, seconds)
+
+
+def _awake(
+    simulated: simulation.World, low_loads: Sequence[tuple[Load, Use, Result]], seconds: float
+) -> simulation.World:
+    """Returns the simulation in which programs take so long to notice that there is work that the p50 of the low loads are the
+    measured ones. A part of that time becomes shorter with the rate."""
+    wakes = []
+    for load, use, measured in low_loads:
+        without, some = (
+            _simulated(replace(simulated, wake_seconds=wake), load, seconds, _others(use)).percentile(0.5)
+            for wake in (0.0, _SOME_WAKE)
+        )
+        wakes.append(_SOME_WAKE * (measured.percentile(0.5) - without) / (some - without))
+    wake, cold = np.linalg.solve(np.array([[1.0, 1 / load.rate] for load, *_ in low_loads]), np.array(wakes))
+    if wake < 0 or cold < 0:  # chance: the rates do not differ in it
+        wake, cold = max(0.0, statistics.fmean(wakes)), 0.0
+    _progress(f"until a program notices that there is work: {wake * 1e6:.0f} us + {cold * 1e6:.0f} us / rate")
+    return replace(simulated, wake_seconds=float(wake), cold_wakes=float(cold))
 
 
 def _corrected(simulated: simulation.World, pairs: Sequence[tuple[Result, Result]]) -> simulation.World:

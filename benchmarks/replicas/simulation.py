@@ -47,6 +47,10 @@ class World:
     """Factors of all CPU by party."""
     servers: int = 2
     cores: int = 2
+    wake_seconds: float = 0.0
+    """Mean time from a message until its receiver, which had waited for it, works."""
+    cold_wakes: float = 0.0
+    """What this time has in addition, times the requests a second: a program that is woken seldom finds cold caches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +114,11 @@ class _Simulation:
         self.disk_bytes = 0.0
         self._programs = {party: Program(self.environment, party) for party in ("client", "nginx", "model")}
         self._head = simpy.Resource(self.environment)
+        self._wake_seconds = 0.0
         self._servers = [_Server(self, number) for number in range(world.servers)]
 
     def begin(self, mix: Mapping[str, float], rate: float, seconds: float, others: Others) -> None:
+        self._wake_seconds = self.world.wake_seconds + self.world.cold_wakes / rate
         for server in self._servers:
             self.environment.process(server.write())
         idle = self.world.idle
@@ -169,8 +175,14 @@ class _Simulation:
             for party, mean in calibration.seconds.items()
         }
 
+    def _wake(self) -> Steps:
+        """Waits until a program notices that there is work for it."""
+        if self._wake_seconds > 0:
+            yield self.environment.timeout(self.random.expovariate(1 / self._wake_seconds))
+
     def _loop(self, program: Program, seconds: float) -> Steps:
         """Lets the event loop of a program work, after what it has to do already."""
+        yield from self._wake()
         with program.loop.request() as turn:
             yield turn
             yield from self.cores.work(program, seconds)
@@ -211,7 +223,9 @@ class _Simulation:
         steps = max(1, round(trips))
         for _ in range(steps):
             yield from self.cores.work(server.program, own / steps)
+            yield from self._wake()
             yield self.cores.run(server.backend, of_database / steps)
+            yield from self._wake()
 
 
 class _Server:
