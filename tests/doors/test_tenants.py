@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import sqlite_only
 from tests.doors.tenants import shared, write_definitions, write_module, write_tenant
 from toolcaddie.parts import Parts
 from toolcaddie.storage.memory import MemoryStore
@@ -132,8 +133,23 @@ async def test_a_broken_catalog_is_an_error_of_its_tenant_alone_and_says_nothing
         assert (await server.asked(acme, "hello", headers=without))[0] == 200
 
 
+_NUL = sqlite_only("PostgreSQL stores no NUL, so there can be no key of such a tenant")
+
+
 @pytest.mark.parametrize(
-    "name", ["../beta", "be\0ta", "b" * 65, "", ".", "..", "/etc/passwd", "beta/../acme", "bêta", "-x"]
+    "name",
+    [
+        "../beta",
+        pytest.param("be\0ta", marks=_NUL),
+        "b" * 65,
+        "",
+        ".",
+        "..",
+        "/etc/passwd",
+        "beta/../acme",
+        "bêta",
+        "-x",
+    ],
 )
 async def test_a_tenant_whose_name_cannot_be_a_file_is_refused(folder: Path, name: str) -> None:
     write_definitions(folder / "tenants" / "beta.jsonl", "merge_files")
