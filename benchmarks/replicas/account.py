@@ -102,13 +102,6 @@ def _machine_seconds() -> float:
     return float(sum(times[:7]) - times.idle - times.iowait)
 
 
-def connections(world: World) -> int:
-    """Returns the connections of the servers to the database."""
-    with create_engine(world.postgres.url, poolclass=NullPool).connect() as connection:
-        clients = "select count(*) - 1 from pg_stat_activity where backend_type = 'client backend'"
-        return int(connection.execute(text(clients)).scalar_one())
-
-
 def tree_seconds(pid: int) -> float:
     """Returns the seconds of a process, its children that live, and those that ended and were waited for."""
     process = psutil.Process(pid)

@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 import psutil
 
-from benchmarks.replicas.account import connections, cpu_of
+from benchmarks.replicas.account import cpu_of
 from benchmarks.replicas.calibration import calibrations, idle_use, warm
 from benchmarks.replicas.committing import measured_commit
 from benchmarks.replicas.kinds import KINDS, components
@@ -30,7 +30,7 @@ from benchmarks.replicas.served_model import ServedModel, served_model
 from benchmarks.replicas.world import World
 from toolcaddie.core.control import Principal
 from toolcaddie.evaluation.capacity.constants import Commit, Constants, Memory, Size
-from toolcaddie.storage.database import Database
+from toolcaddie.storage.database import MOST_CONNECTIONS, Database
 
 _SIZES = (2, 300, 1_000)
 _OWN_TOOLS = 2
@@ -41,7 +41,7 @@ _MEGABYTE = 1e6
 
 async def run(requests: int) -> Constants:
     with tempfile.TemporaryDirectory(prefix="toolcaddie-constants-") as folder, served_model() as model:
-        sizes, memory, variations, commit, most = [], [], [], None, 1
+        sizes, memory, variations, commit = [], [], [], None
         for tools in _SIZES:
             print(f"{tools} tools ...", file=sys.stderr, flush=True)
             world = world_of(Path(folder) / f"tools-{tools}", model, tools, count=1)
@@ -54,14 +54,13 @@ async def run(requests: int) -> Constants:
                 sizes.append(Size(tools=tools, costs=components({kind: each.cost for kind, each in by_kind.items()})))
                 variations += [each.variation for each in by_kind.values()]
                 memory.append(world.replicas[0].uses()[0] / _MEGABYTE)
-                most = max(most, connections(world))
             finally:
                 world.end()
         assert commit is not None
         return Constants(
             command=f"python -m benchmarks.replicas.constants --requests {requests}",
             machine=f"{psutil.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}",
-            connections=most,
+            connections=MOST_CONNECTIONS,
             variation=statistics.median(variations),
             commit=commit,
             memory=Memory(

@@ -29,7 +29,7 @@ from toolcaddie.storage.meter import Meter
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.notices import Notices
 from toolcaddie.storage.partitions import ROWS, prove_bound
-from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.reader import THREADS, Reader
 from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.run_lists import RunLists
@@ -38,6 +38,10 @@ from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.store import DatabaseStore
 from toolcaddie.storage.watch import UNWATCHED
 from toolcaddie.storage.writer import Writer
+
+MOST_CONNECTIONS = THREADS + 3
+"""The largest number of connections of a process: one for each thread of the reader, and for the writer, the counter of keys, and
+the news of other processes."""
 
 _MISSING = (
     "there is no database of Toolcaddie; correct the name, or make one with `toolcaddie run` or `toolcaddie serve`"

@@ -19,7 +19,7 @@ from toolcaddie.storage.patience import Transactions
 from toolcaddie.storage.reasons import reason_of
 from toolcaddie.storage.writer import Writer, outcome
 
-_THREADS = 4
+THREADS = 4
 """Number of threads, and so of queries at the same time."""
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Reader:
         self._is_closed = False
         self._check = check
         self._shared = shared
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="toolcaddie-reader")
 
     async def all(self, statement: Executable, **values: Any) -> Sequence[Row[Any]]:
         """Returns every row of a select; `values` are its parameters. Raises `StorageError`."""

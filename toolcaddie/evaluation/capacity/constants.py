@@ -97,7 +97,7 @@ class Constants:
     """The command that measured them."""
     machine: str
     connections: Annotated[int, msgspec.Meta(ge=1)]
-    """Connections of a server's process to the database."""
+    """The most connections of a server's process to the database."""
     variation: Amount
     """Variance of the CPU of requests of one kind, divided by the square of its mean."""
     commit: Commit
