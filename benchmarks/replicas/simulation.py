@@ -223,9 +223,7 @@ class _Simulation:
         steps = max(1, round(trips))
         for _ in range(steps):
             yield from self.cores.work(server.program, own / steps)
-            yield from self._wake()
             yield self.cores.run(server.backend, of_database / steps)
-            yield from self._wake()
 
 
 class _Server:
