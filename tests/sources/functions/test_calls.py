@@ -23,6 +23,8 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import TzInfo
 from structlog.testing import capture_logs
 
+from toolcaddie.core.errors import RunTakenError
+from toolcaddie.core.fencing import set_fence
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Finish, ToolResult, failed
 from toolcaddie.sources.functions import FunctionSource, tool
@@ -67,6 +69,24 @@ async def test_sync_and_async_functions_answer_alike(call: Call) -> None:
     for function in (plain, waiting):
         result = await call(function, {"a": 1})
         assert (result.success, result.content, result.structured) == (True, "3", 3)
+
+
+async def test_a_function_whose_own_run_was_taken_over_has_been_called_and_one_behind_a_closed_fence_has_not(
+    call: Call,
+) -> None:
+    def refuse() -> None:
+        raise RunTakenError("another process goes on with it")
+
+    called = list[str]()
+
+    def begins_a_run() -> None:
+        called.append("it")
+        refuse()
+
+    assert (await call(begins_a_run)).error == "failed"
+    set_fence(refuse)
+    assert (await call(begins_a_run)).error == "not_run"
+    assert called == ["it"]
 
 
 async def test_arguments_arrive_as_the_python_types_that_were_asked_for(call: Call) -> None:

@@ -14,12 +14,12 @@ import structlog
 from pydantic import ValidationError
 
 from toolcaddie.core.client import AnswerPending, ClientError
-from toolcaddie.core.errors import HostError, RequestError, RunTakenError
+from toolcaddie.core.errors import HostError, RequestError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import ErrorKind, ToolResult, failed
 from toolcaddie.sources.functions.results import to_result
 from toolcaddie.sources.functions.signature import Definition, Parameter
-from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
+from toolcaddie.sources.functions.threads import NotStartedError, Threads, TooManyHangingError
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -55,7 +55,7 @@ async def call(
         return failed(str(error), "invalid_arguments")
     except TooManyHangingError as error:
         return failed(f"{name} is not started: {error}")
-    except RunTakenError as error:
+    except NotStartedError as error:
         return failed(f"{name} is not started: {error}", "not_run")
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
         return failed(f"{name} tried to end the process with exit code {error.code!r}")

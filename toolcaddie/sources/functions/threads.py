@@ -17,8 +17,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from toolcaddie.core.errors import ToolcaddieError
-from toolcaddie.core.fencing import take_fence
+from toolcaddie.core.errors import RunTakenError, ToolcaddieError
+from toolcaddie.core.fencing import Fence, take_fence
 
 T = TypeVar("T")
 
@@ -70,6 +70,11 @@ class TooManyHangingError(ToolcaddieError):
     """No further call of a function is started, because too many earlier ones have not returned."""
 
 
+class NotStartedError(RunTakenError):
+    """The function was not called, because this process may not act for the run any more. A function that itself begins a run may
+    raise the more general error, and has been called."""
+
+
 class Threads(Generic[T]):
     """Starts the calls of one function and counts the abandoned ones."""
 
@@ -79,7 +84,7 @@ class Threads(Generic[T]):
 
     async def run(self, function: Callable[[], T]) -> T:
         """Returns the function's result. A cancellation abandons the call: its thread continues, and nothing waits for it. Raises
-        `RunTakenError`, without calling the function, if this process may not act for the run any more."""
+        `NotStartedError` if this process may not act for the run any more."""
         if self._abandoned >= MAX_ABANDONED:
             raise TooManyHangingError(f"{self._abandoned} earlier calls of it timed out and are still running")
         loop = asyncio.get_running_loop()
@@ -89,8 +94,7 @@ class Threads(Generic[T]):
 
         def job() -> Settle:
             try:
-                if fence is not None:
-                    fence()
+                _pass(fence)
                 outcome: tuple[T | None, BaseException | None] = (context.run(function), None)
             except BaseException as error:  # noqa: BLE001 - carried over and raised where the call is awaited
                 outcome = (None, error)
@@ -126,3 +130,12 @@ class Threads(Generic[T]):
             self._abandoned -= 1
         else:
             done.set_result(outcome)
+
+
+def _pass(fence: Fence | None) -> None:
+    """Raises `NotStartedError` if the fence forbids the call."""
+    try:
+        if fence is not None:
+            fence()
+    except RunTakenError as error:
+        raise NotStartedError(str(error)) from error
